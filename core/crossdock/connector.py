@@ -325,7 +325,8 @@ class Connector(Generic[S]):
         name: The ``kind`` in configs, and the name of the entry point.
         settings: Its settings model.
         streams: Its streams for one connection's settings.
-        check: Tests whether the system can be reached and read with these settings; raises only `CrossdockError`.
+        check: Tests whether the system can be reached and read with these settings; raises only `CrossdockError`. By
+            default the first page of each stream of an API is read.
         api: Declares the HTTP API that one connection reads, for ``ctx.api``, and that its target writes to.
         target: Makes the target that one connection is, for streams with ``to: CONNECTION.RESOURCE``; None if these
             settings declare none.

@@ -16,7 +16,6 @@ from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, found_at, member_name, text_of
 from crossdock_connectors.http_json.job_settings import JobResults
-from crossdock_connectors.http_json.recognized_answers import condition
 
 _MANY = 12  # digits
 _HINT = "correct results in the config; the next run fetches them again"
@@ -31,7 +30,7 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     Raises:
         RefusedError: If it is not such a list.
     """
-    counts = condition(each.when) if each.when is not None else lambda _: True
+    counts = each.when.json_predicate() if each.when is not None else lambda _: True
     for row in filter(counts, _rows(_unpacked(content, most), each)):
         reason = next(filter(None, (_text(found_at(row, place)) for place in each.reason)), "")
         yield _key(row, each), each.refused or bool(reason), reason

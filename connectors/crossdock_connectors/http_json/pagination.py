@@ -26,7 +26,6 @@ from crossdock.sources import (
 from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import at_path, is_pointer, replaced_at
 from crossdock_connectors.http_json.credentials import HeaderName
-from crossdock_connectors.http_json.recognized_answers import condition
 
 
 def pointer(path: str) -> str:
@@ -67,7 +66,7 @@ class StopConfig(ConfigModel):
 
     @property
     def stop(self) -> Stop:
-        is_last = None if self.when is None else condition(self.when)
+        is_last = None if self.when is None else self.when.json_predicate()
         when = None if is_last is None else lambda page: is_last(page.body)
         return Stop(when=when, statuses=frozenset(self.statuses), repeated=self.repeated)
 

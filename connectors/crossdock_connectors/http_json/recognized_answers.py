@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -74,8 +74,3 @@ class FailedAnswer(ConfigModel):
         """Return the status that a failed answer stands for."""
         text = exact_json.dumps(body).decode().casefold()
         return next((status for part, status in self.statuses.items() if part.casefold() in text), REFUSED)
-
-
-def condition(rule: Filter) -> Callable[[Any], bool]:
-    meets, columns = rule.predicate(), tuple(rule.columns())
-    return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})

@@ -20,7 +20,7 @@ from crossdock_connectors.http_json.expansion import ExpandedMember
 from crossdock_connectors.http_json.nested_connections import RestOfConnection
 from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
-from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
+from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
@@ -339,8 +339,8 @@ class HttpJsonSettings(HttpSettings):
         )
 
     def _failed_status(self) -> Callable[[ApiAnswer], int | None]:
-        failed, is_failed = self.failed, condition(self.failed.when) if self.failed else lambda _: False
-        is_ok = condition(self.ok) if self.ok else lambda _: True
+        failed, is_failed = self.failed, self.failed.when.json_predicate() if self.failed else lambda _: False
+        is_ok = self.ok.json_predicate() if self.ok else lambda _: True
 
         def status_of(answer: ApiAnswer) -> int | None:
             if failed is not None and is_failed(answer.body):

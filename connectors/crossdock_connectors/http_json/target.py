@@ -11,7 +11,6 @@ from urllib.parse import quote, urlencode
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import pairs
-from crossdock.reading.sources.signs_of_unread_records import refusing_member
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -28,13 +27,13 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import MISSING, found_at, listed_at
+from crossdock.values.json_paths import MISSING, found_at
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import ignored_places
-from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition, errors_in
+from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
 from crossdock_connectors.http_json.target_settings import (
     ID,
     IN_PATH,
@@ -52,14 +51,13 @@ _THROTTLED = 429
 class HttpJsonTarget(ApiTarget):
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
-        self._failed = None if config.failed is None else condition(config.failed.when)
+        self._failed = None if config.failed is None else config.failed.when.json_predicate()
         self.retry, self.in_flight, self.kept_s, self.settle_s = (
             config.retry, config.in_flight, config.kept_s, config.settle_s,
         )  # fmt: skip
         own = {name: each for name, each in config.resources.items() if isinstance(each, TargetResourceConfig)}
         self._single = own  # a request for each record, or a batch of them
         self.resources = {name: _resource(name, each) for name, each in own.items()}
-        self._deleted = {name: condition(each.deleted) for name, each in own.items() if each.deleted}
 
     # ---- requests
 
@@ -230,49 +228,23 @@ class HttpJsonTarget(ApiTarget):
         return self.outcome(resource, answer, expected)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        if throttled := self.throttled(answer):
-            return throttled
-        told = self.with_status(resource, answer)
-        is_judged, answer = told.status != answer.status, told
-        if answer.status != 200:
-            return outcomes.of_look_up(answer, expected, self.shape(resource), judged=is_judged)
+        told, shape = self.with_status(resource, answer), self.shape(resource)
+        if told.status == 200 and self._states_none(resource, body_of(told), expected) and not self.throttled(answer):
+            place = shape.record if expected.target_id is not None else shape.listed or ""
+            return outcomes.nothing_found(told, body_of(told), shape, place)
+        return super().found(resource, answer, expected)
+
+    def _states_none(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
+        """Return whether an answer to a look-up by id has null in place of the record, or one by name has no list, and
+        states a total of 0.
+        """
+        config = self._single[resource]
         if expected.target_id is not None:
-            return self._found_by_id(resource, answer, expected)
-        return self._found_by_name(resource, answer, expected)
-
-    def _found_by_name(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
-        if self._states_none(resource, body):
-            return outcomes.nothing_found(answer, body, shape, shape.listed or "")
-        listed = listed_at(body, shape.listed or "")
-        if is_deleted is None or (shape.absent is None and not (isinstance(listed, list) and listed)):
-            return outcomes.of_look_up(answer, expected, shape)
-        kept = []
-        if shape.absent is None:
-            kept = [each for each in listed if not is_deleted(each)]
-            answer = replace(answer, body=exact_json.dumps(kept or listed[-1:]))
-            shape = replace(shape, listed="")
-        made = outcomes.of_look_up(answer, expected, shape)
-        is_removed = made.kind == "found" and not kept and is_deleted(made.held)
-        return replace(made, kind="removed") if is_removed else made
-
-    def _states_none(self, resource: str, body: Any) -> bool:
-        """Return whether an answer to a look-up by name has no list, and states a total of 0."""
-        look_up = self._single[resource].look_up
+            return isinstance(config.read, PostedRequest) and _is_null(body, self.shape(resource).record)
+        look_up = config.look_up
         if not look_up or look_up.total is None or look_up.records is None:
             return False
         return found_at(body, look_up.records) is MISSING and found_at(body, look_up.total) == 0
-
-    def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
-        if isinstance(self._single[resource].read, PostedRequest) and _is_null(body, shape.record):
-            return outcomes.nothing_found(answer, body, shape, shape.record)
-        made = outcomes.of_look_up(answer, expected, shape)
-        if is_deleted is None or not is_deleted(found_at(body, shape.record)):
-            return made
-        if made.kind == "found":
-            return replace(made, kind="absent")
-        return made if refusing_member(body) else Outcome("absent", status=200)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if status := self._declared_failure(answer.body):
@@ -327,6 +299,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
         name_form=config.name_form,
+        deleted=config.deleted,
         shown=None if config.shown is None else frozenset(config.shown),
         batch=_batch_of(config),
         look_up_setting=f"target.resources.{name}.look_up",

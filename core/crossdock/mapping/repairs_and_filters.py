@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote
 
 import polars as pl
@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
 from crossdock.values.config_models import ConfigModel, GivenText
+from crossdock.values.json_paths import at_path, text_of
 from crossdock.values.records import column_named
 
 MAX_ZFILL = 100
@@ -121,6 +122,11 @@ class Filter(ConfigModel):
             yield self.field
         for inner in self._inner():
             yield from inner.columns()
+
+    def json_predicate(self) -> Callable[[Any], bool]:
+        """Return a function that says whether a JSON value meets the condition. Fields are dotted paths."""
+        meets, columns = self.predicate(), tuple(self.columns())
+        return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})
 
     def expression(self) -> pl.Expr:
         """Return an expression that is true for rows that meet the condition, and never null."""

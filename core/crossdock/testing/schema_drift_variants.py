@@ -52,7 +52,8 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
 
 
 def with_object(record: Record, item: Any) -> Record:
-    return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()},))
+    """Return *record* with another object in its first row."""
+    return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()}, *record.rows[1:]))
 
 
 def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str], Record]]]:

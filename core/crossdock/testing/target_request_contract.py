@@ -130,9 +130,11 @@ class TargetRequestContract(TargetUnderTest):
             if one.name is None:
                 continue
             payload, name_of = method_of(unguarded(target), "payload"), method_of(unguarded(target), "name_of")
-            if target.resources[resource].name_member is not None:
-                held = found_at(one.payload, one.name_pointer)
-                assert held == one.name, f"{payload}, {resource}: does not hold the external id at {one.name_pointer}"
+            if (kind := target.resources[resource]).name_member is not None:
+                if kind.divided_name is None:
+                    held = found_at(one.payload, one.name_pointer)
+                    text = f"{payload}, {resource}: does not hold the external id at {one.name_pointer}"
+                    assert held == one.name, text
                 is_found = one.name_in_payload == one.name
                 assert is_found, f"{one.method('name_in')}: does not find the external id in the payload"
             if self._has_keys_of_the_partner:
@@ -154,7 +156,7 @@ class TargetRequestContract(TargetUnderTest):
         check_key, payload = method_of(unguarded(target), "check_key"), method_of(unguarded(target), "payload")
         assert length < _LONGEST, f"{check_key}, {resource}: accepts a name of {_LONGEST} characters; set name_limit"
         first, second = (self.example(target, resource, key="x" * (length - 1) + last) for last in "ab")
-        places = [found_at(each.payload, each.name_pointer) for each in (first, second)]
+        places = [each.name_in_payload for each in (first, second)]
         is_whole = places == [first.name, second.name]
         assert is_whole, f"{payload}, {resource}: the payload holds another name than name_of gives; cut nothing"
         assert places[0] != places[1], f"{payload}, {resource}: a name is cut, so that two records have the same one"
@@ -172,13 +174,14 @@ class TargetRequestContract(TargetUnderTest):
                 where = one.method(what)
                 _check_form(where, request)
                 _check_path(where, request, plain[what])
-                if what in {"update", "delete", "look_up by id"}:
+                by_name = what == "update" and self.replaces(resource) and one.is_named_in(request, whole=True)
+                if what in {"update", "delete", "look_up by id"} and not by_name:
                     assert any(_ODD_ID in text for text in texts_of(request)), (
                         f"{where}: does not contain the id of the record, so that it may concern another one; put "
                         "target_id into the path, the query or the body"
                     )
                 if what in {"create", "look_up by name"} and one.name and not self._has_keys_of_the_partner:
-                    is_named = any(one.name in text for text in texts_of(request))
+                    is_named = one.is_named_in(request, whole=what == "create")
                     assert is_named, f"{where}: lacks the external id; send it whole, and encoded in a path or query"
                 if request.holds_payload:
                     wanted = after.payload if what == "update" else one.payload
@@ -298,7 +301,7 @@ def _check_query_by_name(one: Example, where: str, request: Request) -> None:
     )
     assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
     found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
-    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter)}
+    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter or kind.name_pointer)}
     by_name = any(
         known & {*map(_plain, path)} or any(each in _plain(value.replace(one.name or "", "")) for each in known)
         for path, value in found
@@ -320,7 +323,7 @@ def _check_selection(one: Example, where: str, request: Request, place: str) -> 
     is_own_code = type(unguarded(one.target)).found is not ApiTarget.found
     if asked is None or (is_own_code and not asked.selects(place)):
         return
-    names = [kind.shape.id, kind.name_pointer if kind.name_member is not None else None]
+    names = [kind.shape.id, *(f"/{name}" for name in kind.name_members)]
     lacking = [f"{place}{name}" for name in names if name and not asked.selects(f"{place}{name}")]
     assert not lacking, (
         f"{where}: its answer cannot be told from that of another record: the query lacks {', '.join(lacking)}; "

@@ -132,10 +132,15 @@ class TargetUnderTest(ConnectorUnderTest):
         return Answer(404, {"content-type": "application/json"}, exact_json.dumps({"message": text}))
 
     def repeated(self, resource: str) -> Answer | None:  # noqa: ARG002  a subclass uses it
-        """Return the API's refusal of a second record with the same external id. A target that relies on it needs
-        this.
+        """Return the API's answer to a second create with the same external id: its refusal, or the record if the API
+        replaces it. A target that relies on it needs this.
         """
         return None
+
+    def replaces(self, resource: str) -> bool:
+        """Return whether `repeated` states that a second create with the same external id replaces the record."""
+        answer = self.repeated(resource)
+        return answer is not None and 200 <= answer.status < 300
 
     def refusals_of(self, resource: str, operation: str) -> Refusals:
         """Return those of `refusals` that are stated for an operation."""
@@ -252,6 +257,13 @@ class Example:
     def name_in_payload(self) -> str | None:
         """The external id, as the engine finds it in the accepted payload."""
         return self.target.name_in(self.resource, self.payload)
+
+    def is_named_in(self, request: Request, *, whole: bool) -> bool:
+        """Return whether a request has the external id; unless *whole*, `name_member` of several suffices."""
+        members = self.target.members_of_name(self.resource, self.name or "") or {"": self.name or ""}
+        member = self.target.resources[self.resource].name_member
+        wanted = [text for name, text in members.items() if whole or name in {"", member}]
+        return all(any(each in text for text in texts_of(request)) for each in wanted)
 
     def create(self) -> Request:
         if self._looks_up_first:

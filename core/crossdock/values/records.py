@@ -13,7 +13,7 @@ import polars.selectors as cs
 from crossdock.errors import RefusedError
 from crossdock.printable import is_storable, printable
 from crossdock.values import exact_json, json_paths
-from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock.values.json_paths import at_path, text_of
 from crossdock.values.record_keys import key_parts_of
 
@@ -259,6 +259,12 @@ class Record(JsonAccess):
     def row(self) -> dict[str, str | None]:
         """The first row, which is the only one of a record that is not grouped."""
         return self.rows[0]
+
+    def each_row(self) -> list[JsonElement]:
+        """Return the object of each row of a record that was read as JSON, such as one that `Stream.group_by` has made
+        of several. They have the same methods as the record, which reads the first one.
+        """
+        return [JsonElement(exact_json.loads(row[JSON] or "null"), "") for row in self.rows]
 
     def count(self, part: str) -> None:
         """Tell that the mapping leaves out, changes or assumes a part of the record, for the tally of the run.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from crossdock.targets import (
     Answer,
@@ -19,7 +18,6 @@ from crossdock.targets import (
     Request,
     TargetResource,
 )
-from crossdock.values import exact_json
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
 from crossdock_connectors.threepl.record_values import plain
@@ -37,6 +35,7 @@ _RESOURCES = {
         endpoint=EndpointProfile(idempotent=True, look_up=True, rules={"delete": "verify"}),
         shape=RecordShape(id=f"/{_NAME}", record="/payload/fulfillmentOrder"),
         name_member=_NAME,
+        path=ORDERS,
         name_limit=MAX_NAME,
     )
 }
@@ -53,17 +52,11 @@ class AmazonTarget(ApiTarget):
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         return super().payload(resource, namespace, key, {"marketplaceId": self._marketplace, **members})
 
-    def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002  there is one
-        return Request("POST", ORDERS, exact_json.dumps(payload), holds_payload=True)
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request("PUT", f"{self.record_path(resource, target_id)}/cancel")
 
-    def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002
-        return Request("PUT", f"{_path(target_id)}/cancel")
-
-    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:  # noqa: ARG002
-        return Request("GET", _path(target_id or name or ""))
-
-    def ping(self, resource: str) -> Request:  # noqa: ARG002
-        return Request("GET", ORDERS)
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        return super().look_up(resource, None, target_id or name)
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().outcome(resource, answer, _by_name(expected))
@@ -79,10 +72,6 @@ class AmazonTarget(ApiTarget):
 
 def _by_name(expected: ExpectedRecord) -> ExpectedRecord:
     return replace(expected, target_id=expected.target_id or expected.name)
-
-
-def _path(name: str) -> str:
-    return f"{ORDERS}/{quote(name, safe='')}"
 
 
 def refusal(body: Any) -> Refusal | None:

@@ -29,7 +29,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
 from crossdock.platform.openapi_file import OpenApi, as_mapping
 
-_TAKEN = {"Api", "Context", "Finding", "RawBatch", "Record", "Stream", "Cursor", "Paginator", "Connector", "Decimal"}
+_TAKEN = {"Api", "Context", "RawBatch", "Record", "Stream", "Cursor", "Paginator", "Connector", "Decimal"}
 _ANNOUNCED = {"cursor", "next_url", "link", "after_id"}  # paginations of which a page says whether there is another
 _MOST_SHOWN = 3  # operations that are left out for one reason
 _MOST_NAMED = 12  # members that a docstring names
@@ -142,7 +142,7 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
         "connector_streams": laid_out("streams=lambda _: ", _tuple([f"{class_of(one)}()" for one, _ in lists]), 4, ","),
         "init_imports": imports(
             {
-                f"{package}.streams": [*(class_of(one) for one, _ in lists), "api", "check"],
+                f"{package}.streams": [*(class_of(one) for one, _ in lists), "api"],
                 f"{package}.settings": ["ApiSettings"],
                 **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
             },
@@ -153,8 +153,6 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
         "streams": "\n\n\n".join(
             _stream(one, taken) for one, taken in zip((one for one, _ in lists), _shared(lists), strict=True)
         ),
-        "checked_path": quoted(first.operation.path),
-        "checked_params": _params(first),
         "settings_imports": imports(
             {
                 "typing": ["Literal"],
@@ -224,7 +222,7 @@ def _stream_imports(proposal: Proposal, package: str) -> dict[str, list[str]]:
     cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
     return {
         "collections.abc": ["Iterator"],
-        "crossdock": ["Context", "Finding", "RawBatch", "Record", "Stream", *drafts],
+        "crossdock": ["Context", "RawBatch", "Record", "Stream", *drafts],
         "crossdock.sources": ["Api", *proposal.credentials.names, *cursor, *paginators],
         package: ["mapping"],
         f"{package}.settings": ["ApiSettings"],

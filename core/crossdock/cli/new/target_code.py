@@ -90,11 +90,17 @@ class TargetProposal:
         return self.looks_up or bool(self.key_header)
 
     @property
+    def has_own_update(self) -> bool:
+        """Whether its update is another request than a PATCH of the changes."""
+        return bool(self.update_method) and (self.update_method != "PATCH" or bool(self.sent_in))
+
+    @property
     def features(self) -> set[str]:
         """The parts of the templates that it needs."""
         facts = {
             "update": self.update_method, "delete": self.deletes, "look_up": self.looks_up,
             "acceptance": self.ends_doubt, "key_header": self.key_header, "has_list": self.has_list,
+            "record_path": self.path_end, "own_create": self.sent_in, "own_update": self.has_own_update,
         }  # fmt: skip
         return {name for name, is_true in facts.items() if is_true}
 
@@ -126,7 +132,9 @@ EXAMPLE = TargetProposal(
 )
 
 
-GRAPHQL_EXAMPLE = replace(EXAMPLE, answered_in="data/order", listed_in="data/orders/edges/*/node", null_is_absent=True)
+GRAPHQL_EXAMPLE = replace(
+    EXAMPLE, path="", answered_in="data/order", listed_in="data/orders/edges/*/node", null_is_absent=True
+)
 """The same for a GraphQL API. Its templates have the requests."""
 
 
@@ -171,20 +179,21 @@ def _wrapped(member: str, value: str) -> str:
 def _imported(target: TargetProposal) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {
         "collections.abc": ["Mapping"],
-        "typing": ["Any"],
-        "urllib.parse": ["quote", *(["urlencode"] if target.looks_up else [])],
         "crossdock.resources": ["ResourceModel"],
-        "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "Request", "TargetResource"],
-        "pydantic": ["ConfigDict"],
+        "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "TargetResource"],
     }
-    if target.update_method:
+    if target.sent_in:
+        names["typing"] = ["Any"]
+    if target.sent_in or target.has_own_update:
+        names["crossdock.targets"].append("Request")
+    if target.has_own_update:
         names["crossdock.targets"].append("Update")
     for each in _all(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
             names.setdefault(module, []).append(name)
         if attribute_of(each.name) != each.name:
-            names["pydantic"].append("Field")
+            names["pydantic"] = ["Field"]
     return names
 
 
@@ -199,9 +208,7 @@ def _classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
         if each.type == "object":
             yield from _classes(each.model, each.members)
     lines = [
-        f"class {name}(ResourceModel):",
-        "    model_config = ConfigDict(alias_generator=None)  # the API's own names",
-        "",
+        f"class {name}(ResourceModel, alias_generator=None):",
         *(_annotated(each) for each in members),
     ]
     yield "\n".join(lines)
@@ -251,10 +258,13 @@ def _table(target: TargetProposal) -> str:
         *([] if target.deletes else [Named("deletes=", "False", notes.get("delete", ""))]),
         Named("endpoint=", Call("EndpointProfile", profile), notes.get("endpoint", "")),
         Named("shape=", Call("RecordShape", shape)),
+        *([f"path={quoted(target.path)}"] if target.path else []),
     ]
     if target.name_member:
         facts.append(Named("name_member=", quoted(target.name_member), notes.get("name", "")))
         facts.append(f"name_limit={target.name_limit}")
+    if target.looks_up and target.name_param != target.name_member:
+        facts.append(f"look_up_filter={quoted(target.name_param)}")
     table = Call("", [Named(f"{quoted(target.resource)}: ", Call("TargetResource", facts))], "{}")
     return laid_out("resources: Mapping[str, TargetResource] = ", table, 4)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
-from crossdock.connector import Finding, Stream
+from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError
 from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.platform import access_scopes
@@ -25,6 +25,7 @@ from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_times import duration_text
 from crossdock.values.progress import Silent
+from crossdock.values.records import RawBatch
 from crossdock.writing.targets import platform_access
 
 _SAME_S = 2.0  # the platform says its time in whole seconds
@@ -186,15 +187,30 @@ def _access(connection: Connection) -> Finding | None:
 
 def _connection(connection: Connection) -> Iterator[Finding]:
     check = connection.connector.check
-    if check is None:
+    if check is None and connection.connector.api is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
         run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
-            with run.at_end, guarded("check", connection.name, code=check, settings=connection.settings):
-                for finding in check(connection.context(run)):
-                    if not isinstance(finding, Finding):
-                        raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
-                    yield finding
+            with run.at_end:
+                context = connection.context(run)
+                yield from _first_pages(connection, context) if check is None else _checked(connection, check, context)
         except CrossdockError as error:
             yield _failed(error)
+
+
+def _checked(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
+    with guarded("check", connection.name, code=check, settings=connection.settings):
+        for finding in check(context):
+            if not isinstance(finding, Finding):
+                raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
+            yield finding
+
+
+def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
+    """Read the first page of each stream. An API that does not respond is not tried again."""
+    for name, stream in connection.named_streams():
+        with guarded("pull", name, code=stream, settings=connection.settings):
+            first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
+        shown = "has no records" if first is None else f"{first.source} responds"
+        yield Finding(ok=True, text=f"{stream.name}: {shown}")

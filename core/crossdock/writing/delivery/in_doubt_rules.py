@@ -70,7 +70,8 @@ def differs(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
 
 def _unnamed(intent: Intent, target: Target) -> dict[str, Any]:
     kind = target.resources[intent.resource]
-    return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name != kind.name_member}
+    names = kind.name_members
+    return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name not in names}
 
 
 def _is_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:

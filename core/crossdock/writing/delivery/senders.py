@@ -245,7 +245,9 @@ class Senders:
             return None
         if outcome.status == 200 and outcome.kind != "undecided":
             setting = f"{target.place}.{kind.look_up_setting}"
-            message = f"ignores the filter {kind.look_up_filter}; if it has none, set {setting}: false"
+            message = (
+                f"ignores the filter {kind.look_up_filter or 'of a look-up'}; if it has none, set {setting}: false"
+            )
             outcome = Outcome("unavailable", message, 200)
         return answer, outcome
 

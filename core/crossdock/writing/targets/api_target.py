@@ -19,6 +19,7 @@ from crossdock.values.json_paths import found_at
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.deleted_records import of_look_up_with_deleted
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.writing.targets.target import Client, Target, unknown_name
 
@@ -108,14 +109,15 @@ class ApiTarget(ConnectorTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        told = self.with_status(resource, answer)
-        is_judged = told.status != answer.status
-        return outcomes.of_look_up(told, expected, self.shape(resource), judged=is_judged)
+        told, shape = self.with_status(resource, answer), self.shape(resource)
+        if told.status == 200 and (deleted := self.resources[resource].deleted) is not None:
+            return of_look_up_with_deleted(told, expected, shape, deleted.json_predicate())
+        return outcomes.of_look_up(told, expected, shape, judged=told.status != answer.status)
 
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
-        return replace(kind.shape, name=kind.name_pointer)
+        return replace(kind.shape, name=kind.name_pointer, divided_name=kind.divided_name)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         """Return the status, 400 to 599, that an answer of success stands for if its body says that the request failed:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
+from crossdock.mapping.external_id_members import NameMembers
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, retry_after_s
 from crossdock.pacing.retry_after import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
@@ -24,6 +25,7 @@ from crossdock.values.records import Reason
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
 _MULTI_STATUS = 207  # RFC 4918, 11.1
+_NO_CONTENT = 204
 _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
@@ -123,6 +125,7 @@ class RecordShape:
         id: In a record, the id that the target assigned, a text or a whole number. None if the external id is the id.
         id_form: How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host.
         name: In a record, its external id.
+        divided_name: How several members of a record hold it; `ApiTarget` sets it.
         record: In an answer about one record, that record.
         looked_up: The same in an answer to a look-up, if it is elsewhere than in an answer to a write.
         listed: In an answer to a look-up by external id, the list of records; an asterisk stands for each element of
@@ -132,6 +135,7 @@ class RecordShape:
             empty text takes every 404.
         null_is_absent: Whether null in place of the record alone says that there is none, as GraphQL does: no 404 is
             believed, since it shows a wrong path, or is a proxy's. A 404 that `ApiTarget.failed` returns is believed.
+        no_content_is_absent: Whether 204 without a body, in place of a list, says that no record has the external id.
         changed: In a record, when it was last changed.
         ignored: JSON pointers to members of an answer to a look-up, and names of headers, that look like an error, a
             number of records or a next page, and are none.
@@ -145,6 +149,8 @@ class RecordShape:
     listed: str | None = "/data"
     absent: str | None = None
     null_is_absent: bool = field(default=False, kw_only=True)
+    no_content_is_absent: bool = field(default=False, kw_only=True)
+    divided_name: NameMembers | None = field(default=None, kw_only=True)
     changed: str = "/updatedAt"
     ignored: frozenset[str] = frozenset()
 
@@ -166,7 +172,7 @@ class RecordShape:
 
     def id_of(self, record: Any) -> str | None:
         """Return the id of *record*; None without a valid one."""
-        found = found_at(record, self.name) if self.id is None else self.stated_id(record)
+        found = self.name_of(record) if self.id is None else self.stated_id(record)
         text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
         return text if isinstance(text, str) and is_target_id(text) else None
 
@@ -181,7 +187,7 @@ class RecordShape:
 
     def name_of(self, record: Any) -> Any:
         """Return the external id of *record*; `MISSING` without one."""
-        return found_at(record, self.name)
+        return found_at(record, self.name) if self.divided_name is None else self.divided_name.name_in(record)
 
     def changed_at(self, record: Any) -> str | None:
         """Return when *record* was last changed, as it states it, or None."""
@@ -236,8 +242,8 @@ def of_look_up(
     """
     by_id = subject.target_id is not None
     is_one = by_id or shape.finds_one
-    if is_one and answer.status in {404, 410} and (judged or not shape.null_is_absent):
-        return _missing(answer, "" if by_id else shape.absent or "")
+    if (missing := _missing_by_status(answer, shape, by_id=by_id, judged=judged)) is not None:
+        return missing
     if answer.status != 200:
         outcome = of_answer(answer, subject, shape)
         return outcome if outcome.kind in {"throttled", "unauthorized"} else replace(outcome, kind="unavailable")
@@ -247,6 +253,8 @@ def of_look_up(
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     place = shape.found if is_one else shape.listed or ""
     listed = [found_at(body, place)] if is_one else listed_at(body, place)
+    if isinstance(listed, list) and not by_id and shape.divided_name is not None and subject.name is not None:
+        listed = shape.divided_name.without_other_namespaces(listed, subject.name)
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
         return nothing_found(answer, body, shape, place)
@@ -294,6 +302,15 @@ def unless_accepted(outcome: Outcome, status: int | None) -> Outcome:
     if status != ACCEPTED or is_refused or outcome.kind not in {"delivered", "in_doubt"}:
         return outcome
     return Outcome("pending", "accepted the request, and does not say that it was carried out", ACCEPTED)
+
+
+def _missing_by_status(answer: Answer, shape: RecordShape, *, by_id: bool, judged: bool) -> Outcome | None:
+    """Return the outcome of an answer to a look-up whose status says that there is no record, or None."""
+    if not by_id and not shape.finds_one:
+        is_empty = answer.status == _NO_CONTENT and not answer.body
+        return Outcome("absent", status=_NO_CONTENT) if is_empty and shape.no_content_is_absent else None
+    is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
+    return _missing(answer, "" if by_id else shape.absent or "") if is_missing else None
 
 
 def _missing(answer: Answer, text: str) -> Outcome:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, final
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from crossdock.errors import RecordError
+from crossdock.mapping.external_id_members import NameMembers
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
@@ -198,12 +201,21 @@ class TargetResource(ResourceType):
     Attributes:
         shape: Where answers have records and ids. The external id is in `name_member` of a record.
         name_member: The member of a payload that holds the external id; None if records have none.
-        name_limit: The maximum number of characters of an external id.
+        name_parts: How several members hold the external id together, such as ``{"source": "{namespace}", "number":
+            "{key}"}``; ``{key.0}`` and ``{key.1}`` are the parts of a key of two columns. `name_member` is the one of
+            them by which records are looked up.
+        name_limit: The maximum number of characters of an external id, or of each of `name_parts`.
         name_form: How an external id is made of ``{namespace}`` and ``{key}``; ``{key}`` alone only where the account
             has no records of others.
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
-        look_up_filter: The parameter of a look-up by external id, for messages.
+        path: Where the API has the records, such as ``/v1/orders``. It gives each request for which the target has no
+            method: POST to it creates a record, PATCH and DELETE of ``PATH/ID`` change and delete one, GET of
+            ``PATH/ID`` looks one up by its id and GET of ``PATH?look_up_filter=NAME`` by its external id.
+        look_up_filter: The parameter of a look-up by external id; None for `name_member`.
+        deleted: How a record looks that was deleted or cancelled, if the API still shows it; fields are dotted paths. A
+            look-up by its id takes it for absent. One by its external id leaves it out beside others, and says
+            ``removed`` if there is no other.
         shown: The members of a payload that a look-up shows as they were sent; None for all. Others are not compared
             with what it shows, such as the code of a country where it shows an object.
         batch: The operations that are sent together; None if each has a request of its own.
@@ -217,7 +229,10 @@ class TargetResource(ResourceType):
     name_limit: int = 100
     holds_records: bool = field(default=True, kw_only=True)
     look_up_setting: str = field(default="look_up", kw_only=True)
-    look_up_filter: str = field(default="of a look-up", kw_only=True)
+    path: str | None = field(default=None, kw_only=True)
+    look_up_filter: str | None = field(default=None, kw_only=True)
+    deleted: Filter | None = field(default=None, kw_only=True)
+    name_parts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
     shown: frozenset[str] | None = field(default=None, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
@@ -230,7 +245,18 @@ class TargetResource(ResourceType):
     def comparable(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the *members* of a payload, or of what was found, that a look-up shows as they were sent."""
         shown = self.shown
-        return {name: each for name, each in members.items() if shown is None or name in {*shown, self.name_member}}
+        names = {*(shown or ()), *self.name_members}
+        return {name: each for name, each in members.items() if shown is None or name in names}
+
+    @property
+    def name_members(self) -> frozenset[str]:
+        """The members of a payload that hold the external id."""
+        return frozenset(self.name_parts or ((self.name_member,) if self.name_member is not None else ()))
+
+    @property
+    def divided_name(self) -> NameMembers | None:
+        """How several members hold the external id; None if one does."""
+        return NameMembers(self.name_parts, self.name_form) if self.name_parts else None
 
     @property
     def name_pointer(self) -> str:
@@ -250,7 +276,9 @@ class RecordNames:
     def check_key(self, resource: str, namespace: str, key: str) -> None:
         """Raise RecordError if the target cannot give this record an external id."""
         kind, name = self.resources[resource], self.name_of(resource, namespace, key)
-        if name is not None and len(name) > kind.name_limit:
+        divided = kind.divided_name
+        texts = [name or ""] if divided is None else divided.of(namespace, key).values()
+        if any(len(text) > kind.name_limit for text in texts):
             message = f"namespace and record key together exceed {kind.name_limit} characters"
             raise RecordError("invalid_draft", message, pointer=kind.name_pointer)
 
@@ -261,23 +289,39 @@ class RecordNames:
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""
-        name: str | None = payload.get(self.resources[resource].name_member or "")
+        kind = self.resources[resource]
+        if (divided := kind.divided_name) is not None:
+            found = divided.name_in(payload)
+            return found if isinstance(found, str) else None
+        name: str | None = payload.get(kind.name_member or "")
         return name
+
+    def members_of_name(self, resource: str, name: str) -> dict[str, str]:
+        """Return the members of a payload that hold this external id: one, or those of `TargetResource.name_parts`."""
+        kind = self.resources[resource]
+        if (divided := kind.divided_name) is not None:
+            return divided.of_name(name)
+        return {} if kind.name_member is None else {kind.name_member: name}
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """Return what the target will hold: the members of a draft with resolved references, and the external id."""
-        member = self.resources[resource].name_member
-        return members if member is None else {member: self.name_of(resource, namespace, key), **members}
+        name = self.name_of(resource, namespace, key)
+        return members if name is None else {**self.members_of_name(resource, name), **members}
 
 
-class Requests(ABC):
+class Requests(RecordNames):
     """The requests of operations. All of it is pure.
 
-    A subclass has the methods of the operations that its resources declare.
+    A subclass has the methods of the operations that its resources declare, and those for which `TargetResource.path`
+    does not suffice.
     """
 
+    def record_path(self, resource: str, target_id: str) -> str:
+        """Return the path of a record: that of its resource, and its id, percent-encoded."""
+        return f"{self.resources[resource].path}/{quote(target_id, safe='')}"
+
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        raise NotImplementedError
+        return Request("POST", self.resources[resource].path or "", exact_json.dumps(payload), holds_payload=True)
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         """Make the request that creates a record of a resource that is looked up before each create.
@@ -296,18 +340,22 @@ class Requests(ABC):
         If the record is looked up first (`EndpointProfile.looks_up_first`), it is called only after that, and
         ``update.before`` has all members that were found, such as the version that the API wants back.
         """
-        raise NotImplementedError
+        return Request.json("PATCH", self.record_path(resource, target_id), update.changes)
 
     def delete(self, resource: str, target_id: str) -> Request:
-        raise NotImplementedError
+        return Request("DELETE", self.record_path(resource, target_id))
 
-    @abstractmethod
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         """Make the request that looks a record up by its id, or by its external id if the id is unknown."""
+        if target_id is not None:
+            return Request("GET", self.record_path(resource, target_id))
+        kind = self.resources[resource]
+        asked = self.members_of_name(resource, name or "").get(kind.name_member or "", name)
+        return Request("GET", f"{kind.path}?{urlencode({kind.look_up_filter or kind.name_member or '': asked})}")
 
-    @abstractmethod
     def ping(self, resource: str) -> Request:
         """Make a harmless request that shows whether the target answers."""
+        return Request("GET", self.resources[resource].path or "")
 
     def batch(self, resource: str, requests: Sequence[Request]) -> Request:
         """Make one request of *requests*: operations of one kind with the same method and path, in this order.
@@ -396,7 +444,7 @@ class Answers(ABC):
         """Return what to check after a refusal that concerns every record."""
 
 
-class Target(RecordNames, Requests, Answers):
+class Target(Requests, Answers):
     """A system that operations are sent to. It is thread-safe.
 
     Attributes:
@@ -460,7 +508,8 @@ def unknown_name(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
     most = max(1, kind.name_limit - len(name_of(kind.name_form, _UNKNOWN, "")))
-    return target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
+    parts = 1 if kind.divided_name is None else kind.divided_name.key_parts
+    return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * parts))
 
 
 def lacking_method(target: Target) -> str | None:
@@ -468,6 +517,9 @@ def lacking_method(target: Target) -> str | None:
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
         needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+        needed |= {"look_up": True, "ping": True}
+        if kind.path is not None:  # it gives all of them but `create_from`
+            needed = {"create_from": kind.creates and create == "create_from"}
         is_stored = kind.batch is not None and kind.batch.stored
         needed |= {"batch": kind.batch is not None and not is_stored, "stored_batch": is_stored}
         needed |= {"batch_outcomes": kind.batch is not None}

@@ -1,0 +1,91 @@
+"""External ids that a target keeps in several members of a record, such as a source and the number there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.errors import RecordError
+from crossdock.mapping.own_external_ids import name_of
+from crossdock.values.json_paths import MISSING
+
+_FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")
+_VALUES = {"namespace": "[A-Za-z0-9_-]+", "key": ".+"}
+
+
+@dataclass(frozen=True, slots=True)
+class NameMembers:
+    """The members that hold an external id together.
+
+    Attributes:
+        forms: How each is made of ``{namespace}``, and of ``{key}`` or its parts ``{key.0}``, ``{key.1}`` and so on.
+        whole: How the external id itself is made of ``{namespace}`` and ``{key}``.
+    """
+
+    forms: Mapping[str, str]
+    whole: str
+
+    def __post_init__(self) -> None:
+        found = [field for form in self.forms.values() for field in _FIELD.findall(form)]
+        keys = {field for field in found if field != "namespace"}
+        parts = {f"key.{number}" for number in range(len(keys))}
+        if keys not in ({"key"}, parts) or not keys:
+            raise ValueError("name_parts need {key}, or all parts of it from {key.0} on")
+        if ("namespace" in found) is not ("{namespace}" in self.whole):
+            raise ValueError("name_parts need {namespace} if name_form has it, and else not")
+
+    @property
+    def key_parts(self) -> int:
+        """How many parts a key must have; 1 also if the members do not divide it."""
+        return max(1, len({each for form in self.forms.values() for each in _FIELD.findall(form) if "." in each}))
+
+    def of(self, namespace: str, key: str) -> dict[str, str]:
+        """Return the members of a record. Raises RecordError if the key has another number of parts."""
+        parts = key.split("|")
+        if self.key_parts > 1 and len(parts) != self.key_parts:
+            raise RecordError("invalid_draft", f"the record key has {len(parts)} parts instead of {self.key_parts}")
+        values = {"namespace": namespace, "key": key} | {f"key.{number}": part for number, part in enumerate(parts)}
+        return {name: _FIELD.sub(lambda found: values[found[1]], form) for name, form in self.forms.items()}
+
+    def of_name(self, name: str) -> dict[str, str]:
+        """Return the members of a record with this external id."""
+        values = _values_in(self.whole, name) or {"key": name}
+        return self.of(values.get("namespace", ""), values["key"])
+
+    def name_in(self, record: Any) -> Any:
+        """Return the external id in a record; None if its members have none, `MISSING` if it has no such members."""
+        held = {name: record[name] for name in self.forms if name in record} if isinstance(record, dict) else {}
+        if not held:
+            return MISSING
+        values = dict[str, str]()
+        for name, form in self.forms.items():
+            text = held.get(name)
+            found = _values_in(form, text) if isinstance(text, str) else None
+            if found is None or any(values.get(field, value) != value for field, value in found.items()):
+                return None
+            values |= found
+        parts = [values[field] for field in sorted(values) if field != "namespace"]
+        return name_of(self.whole, values.get("namespace", ""), "|".join(parts))
+
+    def without_other_namespaces(self, records: Sequence[Any], name: str) -> list[Any]:
+        """Leave out those of *records* that have the key of this external id, and not its namespace."""
+        own = self.of_name(name)
+        keys = {member: own[member] for member, form in self.forms.items() if "{key" in form}
+        return [each for each in records if self.name_in(each) == name or not _has(each, keys)]
+
+
+def _has(record: Any, members: Mapping[str, str]) -> bool:
+    return isinstance(record, dict) and all(record.get(name) == text for name, text in members.items())
+
+
+def _values_in(form: str, text: str) -> dict[str, str] | None:
+    """Return the values of the fields of *form* in *text*, or None if it does not have this form."""
+    pieces = _FIELD.split(form)  # literals and names of fields by turns
+    fields = pieces[1::2]
+    pattern = "".join(
+        f"({_VALUES.get(piece, '[^|]+')})" if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)
+    )
+    match = re.fullmatch(pattern, text, re.DOTALL)
+    return dict(zip(fields, match.groups(), strict=True)) if match else None

@@ -1,0 +1,41 @@
+"""Look-ups at a target that still shows records that were deleted or cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from crossdock.reading.sources.signs_of_unread_records import refusing_member
+from crossdock.reading.transport.http_results import Answer
+from crossdock.values import exact_json
+from crossdock.values.json_paths import found_at, listed_at
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of, of_look_up
+
+
+def of_look_up_with_deleted(
+    answer: Answer, subject: ExpectedRecord, shape: RecordShape, is_deleted: Callable[[Any], bool]
+) -> Outcome:
+    """Return the outcome of a look-up with the status 200, as `of_look_up`, where a deleted record is ``absent`` by its
+    id. By its external id it is left out beside others, and ``removed`` if there is no other.
+    """
+    if subject.target_id is not None:
+        return _by_id(answer, subject, shape, is_deleted)
+    listed = listed_at(body_of(answer), shape.listed or "")
+    kept = []
+    if not shape.finds_one and isinstance(listed, list) and listed:
+        kept = [each for each in listed if not is_deleted(each)]
+        answer = replace(answer, body=exact_json.dumps(kept or listed[-1:]))
+        shape = replace(shape, listed="")
+    made = of_look_up(answer, subject, shape)
+    is_removed = made.kind == "found" and not kept and is_deleted(made.held)
+    return replace(made, kind="removed") if is_removed else made
+
+
+def _by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, is_deleted: Callable[[Any], bool]) -> Outcome:
+    made, body = of_look_up(answer, subject, shape), body_of(answer)
+    if not is_deleted(found_at(body, shape.found)):
+        return made
+    if made.kind == "found":
+        return replace(made, kind="absent")
+    return made if refusing_member(body) else Outcome("absent", status=200)

@@ -50,6 +50,7 @@ from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.run_configs import RunConfigs
 from crossdock.state.tables.run_history import Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots import SnapshotHistory
@@ -82,6 +83,7 @@ class Transaction:
     untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
     unverified = cached_property(lambda tx: Unverified(tx.connection, tx.bindings))
     runs = cached_property(lambda tx: Runs(tx.connection))
+    run_configs = cached_property(lambda tx: RunConfigs(tx.connection))
     intents = cached_property(lambda tx: Intents(tx.connection))
     batches = cached_property(lambda tx: Batches(tx.connection))
     intake = cached_property(lambda tx: Intake(tx.connection))

@@ -60,6 +60,7 @@ class Project:
         values: All values, if some of them were given in memory and *path* and *overrides* do not have them.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
         warnings: What must be changed in the file before a later release, each with its place.
+        file: All sections, for the effective config.
     """
 
     path: Path
@@ -78,6 +79,7 @@ class Project:
     values: Mapping[str, Any] | None = None
     in_fleet: bool = False
     warnings: tuple[str, ...] = ()
+    file: ConfigFile | None = None
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
@@ -332,7 +334,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
-    project = replace(project, warnings=tuple(document.warnings))
+    project = replace(project, warnings=tuple(document.warnings), file=file)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

@@ -189,11 +189,11 @@ class State:
         return self._lease.fence if self._lease else 0
 
     @contextmanager
-    def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
+    def exclusive(self, owner: str, *, restored: bool = False, waits_s: float = 0.0) -> Iterator[None]:
         """Hold the run lease: every transaction of the block checks that no other run took over.
 
         Raises:
-            StateBusyError: If another run uses it.
+            StateBusyError: If another run uses it for longer than *waits_s*.
             RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
         """
         mark = self._fence_files(self._folder) if self._folder else None
@@ -201,7 +201,7 @@ class State:
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
                 mark.check(run_lease.fence(self._engine), place_of(self._url))
-            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above))
+            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
             self._lease, self._unmarked = held, mark
             try:
                 yield

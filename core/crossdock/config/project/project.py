@@ -7,7 +7,7 @@ import re
 import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -49,6 +49,8 @@ from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
+
+WAIT_FOR_RUN = "CROSSDOCK_WAIT_FOR_RUN_S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +288,7 @@ class Project:
 
     @contextmanager
     def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
-        with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
+        with closing(self.open_state()) as state, _exclusive(state, restored=restored):
             yield state
 
     @contextmanager
@@ -312,6 +314,20 @@ def _written(stream: Stream[Any]) -> ResourceName:
     """Return the resource of the platform that *stream* writes, or that its actions are about."""
     kind = stream.resource_type
     return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
+
+
+def _exclusive(state: State, *, restored: bool) -> AbstractContextManager[None]:
+    return state.exclusive(this_process(), restored=restored, waits_s=_wait_for_run_s())
+
+
+def _wait_for_run_s() -> float:
+    """Return how long the environment lets a command wait for the end of a run that uses the state."""
+    text = os.environ.get(WAIT_FOR_RUN, "").strip() or "0"
+    if not re.fullmatch(r"[0-9]{1,4}", text):
+        raise ConfigError(
+            "must be a whole number of seconds, at most 9999", where=WAIT_FOR_RUN, code="option_value_invalid"
+        )
+    return float(text)
 
 
 def this_process() -> str:

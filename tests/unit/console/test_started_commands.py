@@ -54,11 +54,10 @@ def test_a_command_goes_on_when_the_process_that_waits_for_it_is_killed(config: 
     commands = StartedCommands(config.parent / "console", project.load(config).pin)
     about, who = ("serve",), Actor("ann", "", "")
 
-    def start(last: str) -> StartedCommand:
-        arguments = ["sandbox", "--port", "0", "--data", str(config.parent / "sandbox")]
+    def start(last: str, *arguments: str) -> StartedCommand:
         return commands.start([config], arguments, about=about, last=last, title="", who=who, at=NOW)
 
-    made = start("")
+    made = start("", "sandbox", "--port", "0", "--data", str(config.parent / "sandbox"))
     waiting = started_commands._PROCESSES[-1]
     children = Path(f"/proc/{waiting.pid}/task/{waiting.pid}/children")
     eventually(lambda: "http://" in commands.output(made.id))
@@ -67,7 +66,7 @@ def test_a_command_goes_on_when_the_process_that_waits_for_it_is_killed(config: 
         os.kill(waiting.pid, SIGKILL)
         waiting.wait()
         with pytest.raises(AlreadyStartedError) as told:
-            start(made.id)
+            start(made.id, "--version")
         assert told.value.command is not None
         assert told.value.command.is_running
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from tests.plain_browser import Browser, Page
+from tests.waiting import eventually
 
 from crossdock.console.routes import PAGES
 
@@ -37,7 +38,7 @@ def crawl(browser: Browser, begin: str, *, of_each: int = 1) -> Iterator[tuple[s
         kind = kind_of(address)
         if seen[kind, True] >= of_each:
             continue
-        page = browser.open(address)
+        page = _complete(browser, address)
         is_found = page.status == 200
         seen[kind, is_found] += 1
         if is_found or seen[kind, False] <= of_each:
@@ -47,3 +48,16 @@ def crawl(browser: Browser, begin: str, *, of_each: int = 1) -> Iterator[tuple[s
             if found not in known and found.startswith("/"):
                 known.add(found)
                 waiting.append(found)
+
+
+def _complete(browser: Browser, address: str) -> Page:
+    """Open a page, again while it says that it comes again at once because something is not read yet."""
+    pages = [browser.open(address)]
+
+    def is_complete() -> bool:
+        if 'data-refreshes="2"' in pages[0].html:
+            pages[0] = browser.open(address)
+        return 'data-refreshes="2"' not in pages[0].html
+
+    eventually(is_complete)
+    return pages[0]

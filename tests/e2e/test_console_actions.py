@@ -13,7 +13,8 @@ from tests.e2e.warehouse import Site
 from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
-from crossdock.console import server, tenants
+from crossdock.config.project import project
+from crossdock.console import server, started_commands, tenants
 from crossdock.values.clock import SystemClock
 
 BAD = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n7;C1;P1;x;1.50;EUR\n8;C1;P1;y;1.50;EUR\n"
@@ -80,6 +81,37 @@ def test_nothing_is_done_if_it_has_changed_since_it_was_shown(depot: Site, base_
     assert "It has changed since it was shown" in answer.text
     assert "1 record rejected" in answer.text
     assert len(depot.listed("--state", "rejected")) == 1
+
+
+def test_an_action_waits_for_the_end_of_a_run(depot: Site, base_url: str) -> None:
+    """Its page says so before; it is done once the run has ended."""
+    browser = Browser(base_url)
+    with project.load(depot.config).exclusive_state() as state:
+        with state.begin() as tx:
+            run = tx.runs.start(business_date="2026-03-14", at=SystemClock().now(), job="nightly")
+        preview = browser.open(at(depot, "do", "drop?stream=wms.invoices&reason=bad_value"))
+        assert f"Run {run} is in progress since" in preview.text
+        assert "waits at most 10 s" in preview.text
+        page = browser.send(preview)
+        assert page.status == 200
+    assert "done (exit code 0)" in ended(browser, page).text
+    assert depot.listed("--state", "rejected") == []
+
+
+def test_an_action_that_meets_a_long_run_says_which(
+    depot: Site, base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the wait nothing is done, and the page names the run, since when it is in progress, and how to end it."""
+    monkeypatch.setattr(started_commands, "WAITS_S", 1)
+    browser = Browser(base_url)
+    with project.load(depot.config).exclusive_state() as state:
+        with state.begin() as tx:
+            run = tx.runs.start(business_date="2026-03-14", at=SystemClock().now(), job="nightly")
+        page = ended(browser, browser.send(browser.open(at(depot, "do", "replay?reason=bad_value"))))
+    assert re.search(rf"run {run} of the job nightly, which began \S+ \S+Z \S+; it did not end within 1 s", page.text)
+    assert f"crossdock stop {run}" in page.text
+    assert "exit code 3" in page.text
+    assert len(depot.listed("--state", "rejected")) == 2
 
 
 def test_two_people_press_the_same_button(depot: Site, base_url: str) -> None:

@@ -1,16 +1,20 @@
-"""The page of one record asks the target what it holds now."""
+"""The page of one record asks the target and the source what they have now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.e2e.test_folder_warehouse import serve_folder
 from tests.e2e.warehouse import Site
+from tests.partners.shop_stage import WooCommerceStage, woocommerce_stage
+from tests.partners.woocommerce.shop import FakeShop
 from tests.plain_browser import Browser
 
 from crossdock.config.project import project
-from crossdock.console import server, tenants
+from crossdock.console import record_page, server, tenants
+from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
 
@@ -35,3 +39,51 @@ def test_a_record_is_compared_with_what_its_target_holds(site: Site, base_url: s
     with project.load(site.config).exclusive_state():
         refused = browser.send(browser.open(page.url))
     assert (refused.status, "held now" in refused.text) == (503, False)
+
+
+@pytest.fixture
+def shop() -> FakeShop:
+    return FakeShop(clock=SystemClock())
+
+
+@pytest.fixture
+def stage(tmp_path: Path, shop: FakeShop) -> Iterator[WooCommerceStage]:
+    with (
+        SandboxServer(tmp_path / "platform") as platform,
+        woocommerce_stage(tmp_path, platform, shop, SystemClock()) as stage,
+    ):
+        yield stage
+
+
+def test_a_record_is_read_from_its_source(stage: WooCommerceStage, shop: FakeShop) -> None:
+    """Its page shows what the mapping makes of it now beside what was delivered. Nothing is delivered."""
+    product = shop.catalog.add("Nail", "2.00", sku="N1")
+    assert stage.sync("shop.products").exit_code == 0
+    shop.catalog.change(product, {"name": "Steel nail"})
+    before = len(stage.effects("product"))
+    with (
+        server.serve(tenants.one([stage.config]), SystemClock()) as base_url,
+        project.load(stage.config).exclusive_state(),
+    ):
+        browser = Browser(base_url)
+        page = browser.open(f"/t/sandbox/record?stream=shop.products&key={product.id}")
+        read = browser.send(page)
+    assert "What shop.products has now at its source" in read.text
+    assert "/name Nail Steel nail" in read.text
+    assert len(stage.effects("product")) == before
+
+
+def test_a_source_that_cannot_be_read_is_told(
+    stage: WooCommerceStage, shop: FakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of the record says so, in place of an error page."""
+    product = shop.catalog.add("Nail", "2.00", sku="N1")
+    assert stage.sync("shop.products").exit_code == 0
+    with server.serve(tenants.one([stage.config]), SystemClock()) as base_url:
+        browser = Browser(base_url)
+        page = browser.open(f"/t/sandbox/record?stream=shop.products&key={product.id}")
+        monkeypatch.setattr(record_page, "_WITHIN_S", 0.1)
+        stage.faulty.plan("maintenance", times=100)
+        late = browser.send(page)
+        assert "did not answer within 0.1 s" in late.text
+        assert late.status == 200

@@ -1,4 +1,4 @@
-"""A scheduler that serves the console as well, and 300 clients that send slowly or do not read."""
+"""A scheduler that serves the console as well, and clients that send slowly, do not read, or send without a pause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 import resource
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,6 +18,8 @@ from tests.e2e.warehouse import Site
 from tests.waiting import WITHIN_S
 
 CLIENTS = 300
+PIPELINED = 12_000
+LONG_HEADER = b"X: " + b"x" * 8_000 + b"\r\n"  # so that 94 MB would be kept if all requests were read at once
 POST = b"POST /t/{tenant}/do/sync HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 SLOW = (
     b"",
@@ -84,3 +88,53 @@ def test_slow_clients_delay_no_run_and_keep_nobody_out(site: Site) -> None:
             clients.join()
         assert "Traceback" not in processes.log, processes.log
         assert "Too many open files" not in processes.log
+
+
+@contextmanager
+def pipelined(base_url: str, path: str) -> Iterator[None]:
+    """Send many requests for a page on one connection, and read their answers, until the block ends."""
+    address = urlsplit(base_url)
+    request = b"GET %b HTTP/1.1\r\nHost: %b\r\n" % (path.encode(), address.netloc.encode()) + LONG_HEADER + b"\r\n"
+
+    def send() -> None:
+        with suppress(OSError):  # the block has ended
+            for _ in range(PIPELINED):
+                wire.sendall(request)
+
+    def read() -> None:
+        with suppress(OSError):
+            while wire.recv(1 << 16):
+                pass
+
+    with socket.create_connection((str(address.hostname), address.port or 0)) as wire:
+        threads = [threading.Thread(target=each) for each in (send, read)]
+        for each in threads:
+            each.start()
+        try:
+            yield
+        finally:
+            wire.shutdown(socket.SHUT_RDWR)
+            for each in threads:
+                each.join()
+
+
+def resident_mb(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() >> 20
+
+
+def test_pipelined_requests_delay_no_run_and_take_no_memory(site: Site) -> None:
+    """12,000 on one connection are answered one after the other: runs begin and deliver, and others see pages."""
+    every_second(site)
+    with Watched(site, "--console", "0") as processes:
+        (base_url,) = re.findall(r"console at (http://\S+)", processes.log)
+        (pid,) = processes.pids
+        processes.until(lambda: answered(base_url, f"/t/{site.tenant}/settings"))
+        before = resident_mb(pid)
+        with pipelined(base_url, f"/t/{site.tenant}/settings"):
+            site.fill()
+            until_well(site, processes)
+            processes.until(lambda: answered(base_url, f"/t/{site.tenant}/runs"))
+            assert resident_mb(pid) - before < 40
+            assert not UNWELL.search(processes.log)
+        assert_ends_well(site, processes)
+        assert "Traceback" not in processes.log, processes.log

@@ -214,13 +214,16 @@ def test_why_is_this_job_late(site: Site, front: Front) -> None:
 
 
 def test_what_changed_since_the_config_edit(site: Site) -> None:
-    """The settings name the times of the edit and of the last run, and the streams; a plan names the members."""
+    """The settings name each value then and now, and the streams; a plan names the members."""
     folder_site(site)
     site.sync()
     site.edit("unitPrice: {from: PRICE, as: decimal}", "unitPrice: {const: 2.00}", within="products:")
     with operator(site.config) as who:
         found = who.follow("Settings").text
-        assert re.search(r"crossdock.yaml \S+ \S+Z changed", found), found
+        changed = "connections.wms.streams.products.map.unitPrice"
+        assert re.search("6 settings had another value in run 1 ?:", found), found
+        assert re.search(rf"{changed}.from PRICE \(not set\)", found), found
+        assert re.search(rf"{changed}.const \(not set\) 2 crossdock.yaml:\d+", found), found
         assert re.search(r"wms.products \S+ \S+ \S+Z no, changed since the import of \S+ \S+Z", found), found
         assert "wms.customers" in found
         assert found.count("no, changed") == 1

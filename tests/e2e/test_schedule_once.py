@@ -55,3 +55,21 @@ def test_people_are_told_later_of_what_they_could_not_be_told(site: Site, conten
             site.run("schedule", "--once", "latest", "--job", "nightly")
     sent = [json.loads(post.body)["data"]["run"] for post in hook.posts]
     assert sent == [1, 1, 1]
+
+
+def test_the_audit_log_has_only_what_was_done(site: Site) -> None:
+    """An execution has one entry. What was done before, is paused or is not due changes nothing, and has none."""
+    site.fill()
+
+    def started() -> list[str]:
+        rows = site.run("audit", "--json", "--action", "schedule").json
+        return [each["subject"] for each in rows]
+
+    site.run("schedule", "--once", "2026-03-01")
+    assert started() == []
+    site.run("schedule", "--once", "2026-03-02", "--job", "nightly")
+    assert started() == ["run 1"]
+    assert "has already been run" in site.run("schedule", "--once", "2026-03-02", "--job", "nightly").err
+    site.run("jobs", "pause", "monthly")
+    assert "the job is paused" in site.run("schedule", "--once", "2026-03-02", "--job", "monthly").err
+    assert started() == ["run 1"]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, offered
 from crossdock.console.audit import subject_cell
 from crossdock.console.page_tables import Link, table
-from crossdock.console.started_commands import About, AlreadyStartedError, StartedCommand
+from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
 from crossdock.console.visits import PageError, Visit
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
@@ -215,7 +215,19 @@ def _shown(
         last="" if found.obstacle else visit.commands().last(_about(action, given)),
         title=_title(action, given),
         found=found,
+        running="" if found.obstacle or not action.needs_state else _running(visit),
         warning=warning,
+    )
+
+
+def _running(visit: Visit) -> str:
+    with visit.reading() as tx:
+        newest = tx.runs.listed(limit=1)
+    return "".join(
+        f"Run {run.id} is in progress since {instant_text(run.started_at)}. This action waits at most {WAITS_S} s for"
+        " its end, and does nothing if the run goes on."
+        for run in newest
+        if run.status == "running"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crossdock.console.people import Role
@@ -51,6 +51,7 @@ class Action:
         fields: The names of what it may be about, each an argument or an option of the command.
         command: Makes the arguments of ``crossdock`` from the fields and inputs.
         preview: Describes what it will do, from one look at the state.
+        needs_state: Whether it is refused while a run uses the state.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Action:
     fields: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()
+    needs_state: bool = True
 
 
 def _says(*lines: str) -> Callable[[Visit, Fields], Preview]:
@@ -167,7 +169,7 @@ def _sync_record_preview(visit: Visit, given: Fields) -> Preview:
 def _sync_preview(visit: Visit, given: Fields) -> Preview:
     names = sorted(visit.project().selected(_streams(given)))
     lines = [f"These streams will be read, and what is new or changed delivered: {', '.join(names)}."]
-    return Preview([*lines, "To see first what would be sent, plan it.", *_running(visit)])
+    return Preview([*lines, "To see first what would be sent, plan it."])
 
 
 def _streams_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
@@ -182,19 +184,11 @@ def _streams(given: Fields) -> list[str]:
     return given.get("streams", "").split()
 
 
-def _running(visit: Visit) -> Iterator[str]:
-    with visit.reading() as tx:
-        runs = [each for each in tx.runs.listed(limit=1) if each.status == "running"]
-    for run in runs:
-        yield f"Run {run.id} is in progress, so this one will be refused until that one has ended."
-
-
 def _job_preview(visit: Visit, given: Fields) -> Preview:
     job = given["job"]
     if job not in visit.project().jobs:
         return Preview(obstacle=f"The config has no job {job}.")
-    lines = [f"The latest due run of {job} will be executed, or continued, unless it is done."]
-    return Preview([*lines, *_running(visit)])
+    return Preview([f"The latest due run of {job} will be executed, or continued, unless it is done."])
 
 
 def _pause_preview(paused: bool) -> Callable[[Visit, Fields], Preview]:
@@ -447,6 +441,7 @@ ACTIONS: Mapping[str, Action] = {
                 "The sources will be read, and what a sync would send is shown. Nothing is sent or changed."
             ),
             ("streams",),
+            needs_state=False,
         ),
         Action(
             "apply",
@@ -474,6 +469,7 @@ ACTIONS: Mapping[str, Action] = {
             _pause_preview(paused=True),
             ("job",),
             ("job",),
+            needs_state=False,
         ),
         Action(
             "resume-job",
@@ -483,6 +479,7 @@ ACTIONS: Mapping[str, Action] = {
             _pause_preview(paused=False),
             ("job",),
             ("job",),
+            needs_state=False,
         ),
         Action(
             "stop-run",
@@ -492,6 +489,7 @@ ACTIONS: Mapping[str, Action] = {
             _stop_preview,
             ("run",),
             ("run",),
+            needs_state=False,
         ),
         Action(
             "undo",
@@ -532,6 +530,7 @@ ACTIONS: Mapping[str, Action] = {
             _connection_preview,
             ("connection",),
             ("connection",),
+            needs_state=False,
         ),
         Action(
             "load",
@@ -548,6 +547,7 @@ ACTIONS: Mapping[str, Action] = {
             _migration_preview("The migration will go on after the wave {wave}, with what is open of it now."),
             ("wave",),
             ("wave",),
+            needs_state=False,
         ),
         Action(
             "pause-migration",
@@ -555,6 +555,7 @@ ACTIONS: Mapping[str, Action] = {
             _ADMINISTRATOR,
             lambda _: ["migrate", "pause"],
             _migration_preview("The load will wait until it is resumed."),
+            needs_state=False,
         ),
         Action(
             "resume-migration",
@@ -562,6 +563,7 @@ ACTIONS: Mapping[str, Action] = {
             _ADMINISTRATOR,
             lambda _: ["migrate", "resume"],
             _migration_preview("The load that waits will go on."),
+            needs_state=False,
         ),
         Action(
             "reconcile-migration",

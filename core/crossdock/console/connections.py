@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import timedelta
 
 from starlette.responses import Response
@@ -16,6 +14,7 @@ from crossdock.console.actions import offered
 from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamReading
 from crossdock.console.night_plot import night_plot, of_night
 from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.partner_requests import partner_requests
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, with_code
 from crossdock.services.inbox.subscriptions import subscriptions
@@ -38,8 +37,6 @@ _RECEIVED = ("connection", "webhooks", "unreadable", "last")
 _PROBLEMS = ("received", "connection", "topic", "problem")
 _SUBSCRIPTIONS = ("id", "topic", "address", "active")
 _FINDINGS = ("result", "subject", "finding")
-_AT_ONCE = threading.BoundedSemaphore(3)
-"""Partners may be slow to answer, and what waits for them must leave threads for other pages."""
 
 
 def shown(visit: Visit) -> Response:
@@ -74,7 +71,7 @@ def checked(visit: Visit) -> Response:
     """Answer a form: open the connections, as ``crossdock check`` does, and show what was found."""
     project = visit.project()
     chosen = _chosen(visit, project)
-    with _slow_work():
+    with partner_requests():
         if chosen is None:
             found = list(findings.findings_of(project))
         else:
@@ -98,7 +95,7 @@ def subscribed(visit: Visit) -> Response:
     chosen = _chosen(visit, project)
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
-    with _slow_work(), subscriptions(project, chosen.name, visit.console.clock) as opened:
+    with partner_requests(), subscriptions(project, chosen.name, visit.console.clock) as opened:
         found = list(opened.listed())
     rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
     return visit.show(
@@ -110,16 +107,6 @@ def subscribed(visit: Visit) -> Response:
         table=table(_SUBSCRIPTIONS, rows),
         at=instant_text(visit.now),
     )
-
-
-@contextmanager
-def _slow_work() -> Iterator[None]:
-    if not _AT_ONCE.acquire(blocking=False):
-        raise PageError(503, "Other checks are under way.", "Try again once they have ended.")
-    try:
-        yield
-    finally:
-        _AT_ONCE.release()
 
 
 def _chosen(visit: Visit, project: Project) -> Connection | None:

@@ -29,6 +29,7 @@ from crossdock.values.tally import OpenCounts
 _DIFFERENCES = ("difference", "resource", "records", "meaning")
 _RUNS = ("run", "kind", "wave", "started", "ended", "status", "requests", "refused")
 _STATES = {"rejected": RecordState.REJECTED, "waiting": RecordState.WAITING, "in doubt": RecordState.IN_DOUBT}
+_COUNTING_S = 2  # after which a page comes again that waits for the count
 _EXCEPTIONS = "Nothing differs, was rejected or waits, or a person accepts that"
 
 
@@ -51,6 +52,7 @@ def shown(visit: Visit) -> Response:
     return visit.show(
         "migration.html",
         f"Migration of {visit.of_tenant.name}",
+        refreshes=_refreshes(project, found),
         has_migration=project.migration is not None,
         found=found,
         migration=migration,
@@ -70,6 +72,7 @@ def sign_off(visit: Visit) -> Response:
     return visit.show(
         "migration_sign_off.html",
         f"Sign-off of {visit.of_tenant.name}",
+        refreshes=_refreshes(project, found),
         has_migration=project.migration is not None,
         found=found,
         migration=migration,
@@ -100,6 +103,10 @@ def _found(visit: Visit) -> Found | None:
             return _read(tx, project, visit.now)
 
     return visit.console.slow_readings.get((visit.of_tenant.name, "migration"), read)
+
+
+def _refreshes(project: Project, found: Found | None) -> int:
+    return _COUNTING_S if found is None and project.migration is not None else 0
 
 
 def _read(tx: Transaction, project: Project, now: datetime) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -12,17 +13,18 @@ from starlette.responses import Response
 from crossdock.config.project.project import Project
 from crossdock.console.actions import ACTIONS, offered
 from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.partner_requests import partner_requests
 from crossdock.console.personal_data import is_shown
 from crossdock.console.record_actions import actions_of
 from crossdock.console.records import parameter, parent_address, project_or_problem
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError, coded
+from crossdock.errors import CrossdockError, UnavailableError, coded
 from crossdock.runs import open_records, record_lines, tried_records
 from crossdock.runs.open_records import Item
 from crossdock.runs.operator_look_ups import look_ups
 from crossdock.runs.record_lines import value_text
 from crossdock.runs.record_trace import History, RecordSearch
-from crossdock.runs.stream_trial import map_again
+from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
 from crossdock.values.display_texts import place_of
@@ -34,6 +36,7 @@ _UNKNOWN_HINT = "It was not read yet, or its key is another one. Search for it o
 _AWAITED_BY = ("key", "stream", "since")
 _AWAITED_BY_LISTED = 50
 _MEMBERS = ("member", "value")
+_WITHIN_S = 15  # after which no further request is sent to a source
 _DECIDED = frozenset({"delivered", "pending"})  # by a person, who may have been wrong
 
 
@@ -48,27 +51,35 @@ class _Data:
 
 def one(visit: Visit) -> Response:
     """Show the record that the address names by its stream and key, or by target, resource, namespace and key."""
-    return _page(visit, _named(visit), None)
+    return _page(visit, _named(visit))
 
 
 def asked(visit: Visit) -> Response:
-    """Ask the target what it holds now, with one request within its rate limit, and show it on the record's page."""
-    named = _named(visit)
+    """Ask the target, or the source of the stream *of*, what it holds now, and show it on the record's page."""
+    named, of = _named(visit), parameter(visit, "of")
+    if of:
+        return _page(visit, named, fetched=_fetched(visit, of, named["key"]))
     with visit.reading() as tx:
         history = _history(tx, visit.project(), named)
     binding = _binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
-    with look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
+    with partner_requests(), look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
         held = target.look_up_record(history.scope.resource, binding["target_id"])
-    return _page(visit, named, held or {})
+    return _page(visit, named, held=held or {})
 
 
 def _named(visit: Visit) -> dict[str, str]:
     return {name: parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
 
 
-def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None) -> Response:
+def _page(
+    visit: Visit,
+    named: Mapping[str, str],
+    *,
+    held: Mapping[str, Any] | None = None,
+    fetched: Trial | None = None,
+) -> Response:
     project, problem = project_or_problem(visit)
     with visit.reading() as tx:
         try:
@@ -112,6 +123,13 @@ def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None
         may_ask=may_see and _can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
         held=None if held is None or not may_see else _held(data.accepted, held, personal),
+        sources=[
+            (name, visit.link("record", **named, of=name))
+            for name in history.streams
+            if may_see and project is not None and name in project.fetching_streams
+        ],
+        read=None if fetched is None or not may_see else _read(fetched, data.accepted, personal),
+        within_s=_WITHIN_S,
         actions=[*_actions(visit, project, history, items)],
     )
 
@@ -331,7 +349,49 @@ def _mapped(
     return shown | {"record": table(("column", "value"), rows), "draft": table(_MEMBERS, draft)}
 
 
-# ---- what the target holds now
+# ---- what the source has and the target holds now
+
+
+def _fetched(visit: Visit, stream: str, key: str) -> Trial:
+    """Read the record from its source. The answer to a request that is under way is awaited as the config says."""
+    project = visit.project()
+    if stream not in project.fetching_streams:
+        raise PageError(404, f"{stream} cannot read single records from its source.")
+    interrupt = threading.Event()
+    timer = threading.Timer(_WITHIN_S, interrupt.set)
+    timer.start()
+    try:
+        with partner_requests():
+            found = fetch_one(project, stream, key, clock=visit.console.clock, interrupt=interrupt)
+    finally:
+        timer.cancel()
+    if found.error is not None and interrupt.is_set():
+        message = f"the source did not answer within {_WITHIN_S} s"
+        found.error = UnavailableError(message, where=stream, hint="try again later", code="api_unavailable")
+    return found
+
+
+def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
+    """Return what the source has, what the mapping makes of it, and beside that what the target *accepted* last."""
+    read: dict[str, Any] = {"of": found.bound.name, "problem": "", "record": table((), []), "members": table((), [])}
+    if found.error is not None:
+        return read | {"problem": coded(found.error)}
+    if not found.records:
+        left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
+        return read | {"problem": left_out or "The source has no such record."}
+    made = tried_records.shown(found.records[-1], personal, raw=False)
+    if made["problem"]:
+        read["problem"] = f"{made['problem']['code']}: {made['problem']['message']}"
+    known, now = (dict(tried_records.leaves(each)) for each in (dict(accepted), made["draft"] or {}))
+    rows = (
+        (pointer, _masked(pointer, known.get(pointer), personal), value_text(now.get(pointer)))
+        for pointer in dict.fromkeys([*known, *now])
+        if pointer
+    )
+    return read | {
+        "record": table(("column", "value"), ((name, value_text(value)) for name, value in made["record"].items())),
+        "members": table(("member", "delivered", "by the source now"), rows if made["draft"] else ()),
+    }
 
 
 def _can_be_asked(visit: Visit, project: Project | None, history: History) -> bool:

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.config.project.effective_config import Setting, effective_settings
+from crossdock.config.project.effective_config import (
+    Setting,
+    changed_settings,
+    effective_of,
+    effective_settings,
+)
 from crossdock.config.project.project import Project
 from crossdock.console.actions import offered
 from crossdock.console.page_tables import Cell, Link, Table, table
@@ -17,11 +23,14 @@ from crossdock.console.schedule_calendar import DAYS, calendar
 from crossdock.console.visits import Visit
 from crossdock.errors import ConfigError, coded
 from crossdock.runs.mapping_changes import mapping_changed_since
-from crossdock.state import RunRecord, Transaction
+from crossdock.state import RunConfig, Transaction
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
 _SETTINGS = ("setting", "value", "from")
-_FILES = ("file", "changed", "since the last run")
+_FILES = ("file", "changed")
+_CHANGED = ("changed setting", "then", "now", "from")
+_NOT_SET = "(not set)"
 _STREAMS = ("stream", "mapping", "last import", "as at the last import")
 _BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading of its own
 _LOOKED_AT = 50  # runs
@@ -33,11 +42,12 @@ def shown(visit: Visit) -> Response:
     project: Project | None
     try:
         project, errors = tenant.project(), []
-        settings = [each for each in effective_settings(project) if each.origin or not only_written]
+        settings = list(effective_settings(project))
     except ConfigError as error:
         project, settings, errors = None, [], coded(error).split("\n")
     with visit.reading() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
+        then = tx.run_configs.last()
         streams = [] if project is None else list(_streams(visit, tx, project))
         notes = [] if project is None else list(_notes(tx, project))
     return visit.show(
@@ -45,11 +55,12 @@ def shown(visit: Visit) -> Response:
         f"Settings of {tenant.name}",
         errors=errors,
         only_written=only_written,
-        files=table(_FILES, (_file(path, last) for path in tenant.files)),
+        files=table(_FILES, (_file(path) for path in tenant.files)),
+        compared=None if project is None or then is None else _compared(visit, then, project, settings),
         last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
         streams=table(_STREAMS, streams),
         notes=notes,
-        sections=list(_sections(settings, tenant.config.parent)),
+        sections=list(_sections((each for each in settings if each.origin or not only_written), tenant.config.parent)),
         has_jobs=project is not None and bool(project.jobs),
     )
 
@@ -87,13 +98,31 @@ def _shown_path(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def _file(path: Path, last: RunRecord | None) -> tuple[Cell, ...]:
+def _file(path: Path) -> tuple[Cell, ...]:
     try:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
-        return path.name, f"cannot be read: {error.strerror}", ""
-    since = "" if last is None else "changed" if changed > last.started_at else "as it was"
-    return path.name, instant_text(changed), since
+        return path.name, f"cannot be read: {error.strerror}"
+    return path.name, instant_text(changed)
+
+
+def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterable[Setting]) -> dict[str, Any]:
+    """Return the settings that have another value now than the run *then* had."""
+    origins = {each.place: _origin(each, visit.of_tenant.config.parent) for each in settings}
+    changed = changed_settings(then.content, effective_of(project))
+    rows = (
+        (
+            ".".join(map(str, each.place)),
+            *(_NOT_SET if value is None else value for value in (each.then, each.now)),
+            origins.get(each.place, ""),
+        )
+        for each in changed
+    )
+    return {
+        "run": (visit.link("runs", then.run_id), then.run_id),
+        "number": counted(len(changed), "setting"),
+        "changed": table(_CHANGED, rows, kind="settings"),
+    }
 
 
 def _streams(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
 
+from crossdock.config.project.project import WAIT_FOR_RUN
 from crossdock.errors import StateError
 from crossdock.printable import printable
 from crossdock.state import PinnedTenant
@@ -45,6 +46,7 @@ class PlanFile(str):
 
 PLAN = PlanFile("PLAN")
 KEPT = timedelta(days=90)
+WAITS_S = 10  # for the end of a run that uses the state
 MOST_OUTPUT = 1 << 20  # bytes of its end that are shown
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
 _ID_BYTES = 24
@@ -147,13 +149,22 @@ class StartedCommands:
         who = {f"CROSSDOCK_{each.upper()}": facts[each] for each in ("person", "address", "reason")}
         with create_private(folder / "output") as output:
             process = subprocess.Popen(  # noqa: S603  no shell, and the arguments are those of an action
-                [sys.executable, "-P", "-m", "crossdock.console.started_process", str(folder), *files, *given],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "crossdock.console.started_process",
+                    str(folder),
+                    str(lock),
+                    *files,
+                    *given,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | who,
+                env=os.environ | {WAIT_FOR_RUN: str(WAITS_S)} | who,
                 cwd=config[-1].parent,  # whose files are no modules: -P
-                pass_fds=(lock,),  # which it holds to its end
+                pass_fds=(lock,),  # which the command holds to its end
                 start_new_session=True,
             )
         _PROCESSES.append(process)

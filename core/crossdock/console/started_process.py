@@ -1,4 +1,7 @@
-"""``python -m crossdock.console.started_process FOLDER ARGUMENT...``: runs a command and keeps its exit code."""
+"""``python -m crossdock.console.started_process FOLDER LOCK ARGUMENT...``: runs a command and keeps its exit code.
+
+The command inherits the file descriptor LOCK, so that the lock is held to its end, even if this process is killed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from pathlib import Path
 from crossdock.values.local_files import replace_file
 
 
-def main(folder: str, *arguments: str) -> None:
-    code = subprocess.run([sys.executable, "-P", "-m", "crossdock", *arguments], check=False).returncode  # noqa: S603  its own
+def main(folder: str, lock: str, *arguments: str) -> None:
+    command = [sys.executable, "-P", "-m", "crossdock", *arguments]
+    code = subprocess.run(command, check=False, pass_fds=(int(lock),)).returncode  # noqa: S603  its own
     replace_file(Path(folder) / "exit_code", str(code).encode())
 
 

@@ -196,6 +196,8 @@ class ActiveRun:
         with session.state.begin() as tx:
             last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
             run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
+            if session.config is not None:
+                tx.run_configs.keep(run_id, session.config)
             if (entry := attempt.audited(now)) is not None:
                 entry = replace(entry, subject=f"run {run_id}")
                 tx.audit_log.put(replace(entry, outcome="begun"))

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.effective_config import effective_of
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
@@ -70,6 +72,11 @@ class Session:
         self._resuming: dict[str, threading.Lock] = {}
         self.resumed = set[str]()
         self.begun = False
+
+    @cached_property
+    def config(self) -> Mapping[str, Any] | None:
+        """The effective config; None for a project that was not made from one."""
+        return None if self.project.file is None else effective_of(self.project)
 
     def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""

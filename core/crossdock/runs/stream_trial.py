@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -17,17 +18,20 @@ from crossdock.delta.records_of_rows import kept_records
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import RecordIdentity
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent
+from crossdock.values.record_keys import key_parts_of
 from crossdock.values.records import JSON, LINE, RawBatch, Record
 
 if TYPE_CHECKING:
     import httpx
+
+_ALL = 1 << 31  # records, more than a source answers at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,22 @@ def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *
         return None if kept is None else _tried(bound, kept.record, None)
 
 
+def fetch_one(project: Project, name: str, key: str, *, clock: Clock, interrupt: threading.Event) -> Trial:
+    """Read one record of a stream from its source by `Stream.fetch`, and map it. Its errors are in the result.
+
+    Nothing is stored or delivered. *interrupt* ends pauses between requests.
+    """
+    with _bound(project, name, clock, Silent(), interrupt=interrupt) as bound:
+        trial = Trial(bound)
+        try:
+            for record, problem in _records(trial, fetched_batches(bound, [key_parts_of(key)]), _ALL):
+                if record.key == key:
+                    trial.records.append(_tried(bound, record, problem))
+        except CrossdockError as error:
+            trial.error = error
+        return trial
+
+
 @contextmanager
 def _bound(
     project: Project,
@@ -111,6 +131,7 @@ def _bound(
     *,
     transport: httpx.BaseTransport | None = None,
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
+    interrupt: threading.Event | None = None,
 ) -> Iterator[BoundStream]:
     wanted = project.selected([name])
     if len(wanted) > 1:
@@ -130,6 +151,7 @@ def _bound(
             work / "spool",
             transport=transport,
             recorded=recorded,
+            interrupt=interrupt or threading.Event(),
         )
         stack.enter_context(run.at_end)
         (bound,) = project.bind(wanted, targets=project.targets(clock), run=run)

@@ -50,6 +50,7 @@ from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.run_configs import RunConfigs
 from crossdock.state.tables.run_history import Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots import SnapshotHistory
@@ -82,6 +83,7 @@ class Transaction:
     untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
     unverified = cached_property(lambda tx: UnverifiedParts(tx.connection, tx.bindings))
     runs = cached_property(lambda tx: Runs(tx.connection))
+    run_configs = cached_property(lambda tx: RunConfigs(tx.connection))
     intents = cached_property(lambda tx: Intents(tx.connection))
     batches = cached_property(lambda tx: Batches(tx.connection))
     intake = cached_property(lambda tx: FileIntake(tx.connection))
@@ -191,11 +193,11 @@ class State:
         return self._lease.fence if self._lease else 0
 
     @contextmanager
-    def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
+    def exclusive(self, owner: str, *, restored: bool = False, waits_s: float = 0.0) -> Iterator[None]:
         """Hold the run lease: every transaction of the block checks that no other run took over.
 
         Raises:
-            StateBusyError: If another run uses it.
+            StateBusyError: If another run uses it for longer than *waits_s*.
             RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
         """
         mark = self._fence_files(self._folder) if self._folder else None
@@ -203,7 +205,7 @@ class State:
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
                 mark.check(run_lease.current_fence(self._engine), url_without_password(self._url))
-            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above))
+            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
             self._lease, self._unmarked = held, mark
             try:
                 yield

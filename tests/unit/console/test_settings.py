@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from crossdock.console.people import Role
 from crossdock.state import RunResult
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 10, 23, 6, tzinfo=UTC)  # a Friday
 CONFIG = """\
@@ -94,7 +94,7 @@ def test_a_config_that_cannot_be_loaded_is_explained(config: Path) -> None:
 
 
 def test_the_page_says_which_mappings_changed_since_the_last_import(config: Path) -> None:
-    """And whether the file did; a job that is no more in the config is named."""
+    """A job that is no more in the config is named."""
     loaded = project.load(config)
     with closing(loaded.open_state()) as state, state.begin() as tx:
         for name, version in (("wms.customers", loaded.stream("wms.customers").version), ("wms.products", "earlier")):
@@ -102,16 +102,36 @@ def test_the_page_says_which_mappings_changed_since_the_last_import(config: Path
             tx.intake.finish(name, version)
         run = tx.runs.start(business_date="2026-10-22", at=NOW)
         tx.runs.finish(run, RunResult("done", tally={"wms.gone": {"records": {}}}), at=NOW)
-    later = (NOW + timedelta(hours=1)).timestamp()
-    os.utime(config, (later, later))
     with visiting(config) as visitor:
         page = visitor.page("/t/acme/settings")
-    assert page.under("file") == [["acme.yaml", "2026-10-23 07:00:00Z", "changed"]]
     customers, products = page.under("stream")
     assert customers[3] == "yes"
     assert products[3].startswith("no, changed since the import of 2026-10-23 06:00Z")
     assert "The stream wms.gone is no more in the config; run 1 was the last that read it." in page.text
     assert "The job nightly has not run yet." in page.text
+
+
+def test_the_page_shows_what_had_another_value_in_the_last_run(config: Path) -> None:
+    """Also a setting that was added or removed. A secret is its reference then and now, and a refused run has none."""
+    with closing(project.load(config).open_state()) as state, state.begin() as tx:
+        first = tx.runs.start(business_date="2026-10-22", at=NOW)
+        tx.run_configs.keep(first, effective(config))
+        tx.runs.record_refusal(RunMessage("error", "", "no"), business_date="2026-10-22", at=NOW, job=None)
+    with visiting(config) as visitor:
+        assert "Every setting has the value that it had in run 1." in visitor.page("/t/acme/settings").text
+        edited = CONFIG.replace("env:CANARY", "env:OTHER").replace('files: "*.csv"', 'files: "*.txt"')
+        edited = edited.replace("        key: [SKU]\n", "        key: [SKU, SIZE]\n        enabled: true\n")
+        config.write_text(edited.replace("      holidays: [2026-10-26]\n", ""), encoding="utf-8")
+        page = visitor.page("/t/acme/settings?only=written")
+    changed = {
+        row[0].replace("connections.wms.streams.products.", ""): row[1:] for row in page.under("changed setting")
+    }
+    assert changed["platform.auth.token"] == ["env:CANARY", "env:OTHER", "acme.yaml:1"]
+    assert changed["files"] == ["*.csv", "*.txt", "acme.yaml:10"]
+    assert changed["key"][:2] == ["SKU", "SKU, SIZE"]
+    assert changed["jobs.nightly.schedule.holidays"] == ["2026-10-26", "[]", "default"]
+    assert "enabled" not in changed
+    assert "had another value in run 1:" in page.text
 
 
 def test_the_calendar_has_clock_changes_blackouts_and_holidays(config: Path) -> None:

@@ -232,3 +232,11 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
     (line,) = compose_group([("acme" * 60, run)], 1, AT).lines[1:]
     assert line.startswith("acmeacmeacmeacmeacmeacmeacmeacmeacmea...: (all jobs) failed for 2026-11-24. its config")
     assert line.endswith("acme.yaml:1:9: is not valid YAML")
+
+
+def test_an_error_without_a_text_is_told() -> None:
+    """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
+    ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
+    (line,) = compose_group([("acme", ended)], 1, AT).lines[1:]
+    assert line.endswith("2026-03-14. an error without a text; no disk")
+    assert "an error without a text" in compose(replace(ended, messages=failed("")), ["failed"], AT).lines

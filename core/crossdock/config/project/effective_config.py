@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from crossdock.config.declared_streams import StreamConfig
-from crossdock.config.project.config_model import ConfigFile
 from crossdock.config.project.project import Project, load
 from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
@@ -20,7 +19,6 @@ from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
 from crossdock.values import config_file, exact_json
-from crossdock.values.config_file import Document
 from crossdock.values.config_models import Secret
 from crossdock.values.environment_variables import escaped
 from crossdock.values.yaml_reader import Origin, Place
@@ -35,16 +33,18 @@ def effective(path: Path, *overrides: Path) -> dict[str, Any]:
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
     """
-    return _effective(load(path, *overrides), config_file.read(path, *overrides))
+    return effective_of(load(path, *overrides))
 
 
-def _effective(loaded: Project, document: Document) -> dict[str, Any]:
+def effective_of(loaded: Project) -> dict[str, Any]:
+    """Return the same of a config that is loaded, from a file or from memory."""
+    assert loaded.file is not None
     connections = {
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
     sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    return _members(document.check(ConfigFile, document.data), ()) | sections
+    return _members(loaded.file, ()) | sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,28 @@ class Setting:
 def effective_settings(loaded: Project) -> Iterator[Setting]:
     """Yield the settings of `effective` one by one, each with its file and line."""
     document = config_file.read(loaded.path, *loaded.overrides)
-    for place, value in _leaves(_effective(loaded, document), ()):
+    for place, value in _leaves(effective_of(loaded), ()):
         yield Setting(place, value, document.content.places.get(place))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting:
+    """A setting whose value is another one now. *then* or *now* is None if there was or is none."""
+
+    place: Place
+    then: str | None
+    now: str | None
+
+
+def changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedSetting]:
+    """Compare two results of `effective`."""
+    before, after = dict(_leaves(then, ())), dict(_leaves(now, ()))
+    places = dict.fromkeys([*after, *before])
+    return [
+        ChangedSetting(each, before.get(each), after.get(each))
+        for each in places
+        if before.get(each) != after.get(each)
+    ]
 
 
 def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, str]]:

@@ -7,7 +7,7 @@ import re
 import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -50,6 +50,8 @@ from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
 
+WAIT_FOR_RUN = "CROSSDOCK_WAIT_FOR_RUN_S"
+
 
 @dataclass(frozen=True, slots=True)
 class Project:
@@ -60,6 +62,7 @@ class Project:
         values: All values, if some of them were given in memory and *path* and *overrides* do not have them.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
         warnings: What must be changed in the file before a later release, each with its place.
+        file: All sections, for the effective config.
     """
 
     path: Path
@@ -78,6 +81,7 @@ class Project:
     values: Mapping[str, Any] | None = None
     in_fleet: bool = False
     warnings: tuple[str, ...] = ()
+    file: ConfigFile | None = None
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
@@ -284,7 +288,7 @@ class Project:
 
     @contextmanager
     def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
-        with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
+        with closing(self.open_state()) as state, _exclusive(state, restored=restored):
             yield state
 
     @contextmanager
@@ -312,6 +316,20 @@ def _written(stream: Stream[Any]) -> ResourceName:
     return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
 
 
+def _exclusive(state: State, *, restored: bool) -> AbstractContextManager[None]:
+    return state.exclusive(this_process(), restored=restored, waits_s=_wait_for_run_s())
+
+
+def _wait_for_run_s() -> float:
+    """Return how long the environment lets a command wait for the end of a run that uses the state."""
+    text = os.environ.get(WAIT_FOR_RUN, "").strip() or "0"
+    if not re.fullmatch(r"[0-9]{1,4}", text):
+        raise ConfigError(
+            "must be a whole number of seconds, at most 9999", where=WAIT_FOR_RUN, code="option_value_invalid"
+        )
+    return float(text)
+
+
 def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
@@ -332,7 +350,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
-    project = replace(project, warnings=tuple(document.warnings))
+    project = replace(project, warnings=tuple(document.warnings), file=file)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

@@ -24,6 +24,7 @@ _ERROR_FACTS = ("stream", "code", "category", "place", "message", "advice")
 _MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 300, 4, 300  # a line may begin with a path
 _MAX_ERRORS, _MAX_GROUP_LINES, _MAX_GROUP = 20, 20, 1_000
 _CODE = re.compile(r" \[\w+\]$")  # of an error, which stays if its line is cut
+_NO_TEXT = "an error without a text"
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
     "done": "completed",
@@ -231,7 +232,7 @@ def _error_lines(event: ScheduledRunEnded) -> list[str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    lines = [_shortened_error(printable(line.strip())) for line in text.split("\n") if line.strip()]
+    lines = [_shortened_error(printable(line.strip())) for line in text.split("\n") if line.strip()] or [_NO_TEXT]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 23
+VERSION = 24
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -49,6 +49,14 @@ runs = Table(
     Column("tally", ExactJson),
     Column("timings", ExactJson),
     Column("command", Text),
+    Column("config", String(64)),  # of `configs`
+)
+
+configs = Table(
+    "configs",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("content", ExactJson, nullable=False),
 )
 
 run_messages = Table(

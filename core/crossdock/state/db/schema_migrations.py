@@ -154,6 +154,11 @@ def _store_categories_of_errors(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE run_messages ADD COLUMN category VARCHAR(16)"))
 
 
+def _keep_configs_of_runs(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE runs ADD COLUMN config VARCHAR(64)"))
+    schema.metadata.create_all(connection, tables=[schema.configs])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -177,6 +182,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_receipts,
     _add_audit_log,
     _store_categories_of_errors,
+    _keep_configs_of_runs,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -28,6 +28,7 @@ from crossdock.state.db.schema import (
     taken_files,
 )
 from crossdock.state.tables import removed_input_digests
+from crossdock.state.tables.run_configs import RunConfigs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
 from crossdock.state.upkeep.removable_rows import PurgeTimes
@@ -101,6 +102,8 @@ class Retention:
             self._keep_digests("snapshot", [(row.stream, "", row.content) for row in rows])
         for part in sql_statements.chunks(rows):
             self._overwriting().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
+        if table is runs:
+            RunConfigs(self._overwriting()).remove_unused()
         return len(rows)
 
     def _empty(self, name: str, ages: PurgeTimes) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import create_engine, select
@@ -70,6 +71,37 @@ def test_of_two_runs_the_one_with_the_lock_wins(state_url: StateUrl, waits: thre
         with pytest.raises(StateBusyError, match="first"):
             late.result(WITHIN_S)
     engine.dispose()
+
+
+def test_who_waits_gets_the_lease_at_the_end_of_the_other_run(state_url: StateUrl) -> None:
+    """It is not refused, as it would be at once without a wait."""
+    create_or_upgrade(state_url, PIN)
+    with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, ExitStack() as run:
+        run.enter_context(first.exclusive("first"))
+        with pytest.raises(StateBusyError), second.exclusive("second"):
+            pass
+
+        def wait() -> None:
+            with second.exclusive("second", waits_s=WITHIN_S):
+                pass
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(wait)
+            run.close()
+            waiting.result(WITHIN_S)
+
+
+def test_who_is_refused_is_told_which_run_is_in_progress(state_url: StateUrl) -> None:
+    """With its job, since when, and how to end it; and how long the wait was."""
+    create_or_upgrade(state_url, PIN)
+    with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, first.exclusive("a:1"):
+        with first.begin() as tx:
+            run = tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
+        with pytest.raises(StateBusyError) as refused, second.exclusive("second", waits_s=0.2):
+            pass
+    named = f"run {run} of the job nightly, which began 2026-03-15 02:30:00Z (a:1); it did not end within 0.2 s"
+    assert refused.value.message == f"another run is using this state: {named}"
+    assert f"'crossdock stop {run}'" in str(refused.value.hint)
 
 
 def test_a_paused_process_without_a_lease_blocks_no_run(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:

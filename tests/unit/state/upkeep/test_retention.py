@@ -27,7 +27,7 @@ from crossdock.state import (
     State,
     StateUrl,
 )
-from crossdock.state.db.schema import dead_letters
+from crossdock.state.db.schema import configs, dead_letters
 from crossdock.state.upkeep import retention
 from crossdock.state.upkeep.retention import PurgeResult
 
@@ -126,3 +126,14 @@ def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch:
     with state.begin() as tx:
         assert tx.retention.steps["operations_removed"](AGES) == 3
     assert purge(state, state_url) == PurgeResult(7, 7, 7, 0)
+
+
+def test_a_config_goes_with_the_last_run_that_had_it(state: State, state_url: StateUrl) -> None:
+    """It is stored once, however many runs had it; one that a newer run had stays."""
+    for at, content in ((OLD, "first"), (OLD, "first"), (OLD, "second"), (YOUNG, "second")):
+        number = run(state, at)
+        with state.begin() as tx:
+            tx.run_configs.keep(number, {"spool": content})
+    assert {row["content"]["spool"] for row in rows(state_url, configs)} == {"first", "second"}
+    assert purge(state, state_url) == PurgeResult(runs_removed=3)
+    assert [row["content"]["spool"] for row in rows(state_url, configs)] == ["second"]

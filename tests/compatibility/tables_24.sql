@@ -87,6 +87,11 @@ CREATE TABLE buckets (
   known TEXT NOT NULL,
   PRIMARY KEY (name)
 );
+CREATE TABLE configs (
+  digest VARCHAR(64) NOT NULL,
+  content TEXT NOT NULL,
+  PRIMARY KEY (digest)
+);
 CREATE TABLE content_digests (
   kind VARCHAR(16) NOT NULL,
   stream VARCHAR(192) NOT NULL,
@@ -282,6 +287,7 @@ CREATE TABLE runs (
   tally TEXT,
   timings TEXT,
   command TEXT,
+  config VARCHAR(64),
   PRIMARY KEY (id)
 );
 CREATE TABLE scheduled_runs (

@@ -178,7 +178,7 @@ def test_a_run_that_was_killed_before_the_move(intake: Site, monkeypatch: pytest
     (intake.out / "done").mkdir()
     intake.export("PROD_1.csv", PRODUCTS)
     with monkeypatch.context() as killed:
-        killed.setattr("crossdock.reading.sources.file_source.archive", lambda *_: None)
+        killed.setattr("crossdock.reading.sources.file_source.archive_finished_files", lambda *_: None)
         assert intake.sync("wms.products").code == 0
     assert outside(intake) == {"PROD_1.csv"}
     assert intake.sync("wms.products").records("products") == {}

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.reading.sources.signs_of_unread_records import error_instead
+from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
 from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import is_stated, misplaced
 from crossdock.values.json_paths import at_path, found_at, text_of
@@ -119,7 +119,7 @@ def _answered(
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
         found = found_at(answer.body, member.record)
-        if sign := error_instead(answer, member.record, paging.ignored, answers.get(key)):
+        if sign := error_in_place_of_record(answer, member.record, paging.ignored, answers.get(key)):
             message = f"has no record at {member.record or 'the top'}: {sign}"
             raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")
         if not isinstance(found, dict):

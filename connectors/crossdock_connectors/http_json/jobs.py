@@ -16,7 +16,7 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
-from crossdock.reading.sources.api_request import pairs
+from crossdock.reading.sources.api_request import parameter_pairs
 from crossdock.targets import (
     AmbiguousError,
     Answer,
@@ -206,7 +206,7 @@ class _Exchange:
         texts = self._texts()
         body = request.content(texts) if request.is_post else None
         params = with_key(request.params, texts)
-        path = self._path(request.path) + (f"?{urlencode(pairs(params))}" if params else "")
+        path = self._path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
             raise _GoneError(f"HTTP {answer.status}", where=request.path)

@@ -28,7 +28,7 @@ class MovedRows:
             return  # the run refuses the page
         rows = list(frame[columns].iter_rows(named=True))
         keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
-        again = self._seen.among(keys)
+        again = self._seen.known_among(keys)
         for key, row in zip(keys, rows, strict=True):
             if key in again:
                 self._latest = max(self._latest, self._changed(row))

@@ -14,9 +14,9 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources.list_evidence import changed
+from crossdock.reading.sources.list_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.reading.sources.signs_of_unread_records import error_instead
+from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
     ApiAnswer,
@@ -97,7 +97,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 moved.take(batch)
             yield batch
         if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
-            raise changed("a record on two pages was changed meanwhile", batch.source)
+            raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
     @property
     def _repeats_keys(self) -> bool:
@@ -263,7 +263,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             except NotFoundError:
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
                 continue
-            if sign := error_instead(answer, fetch.record, self._pagination.ignored, other):
+            if sign := error_in_place_of_record(answer, fetch.record, self._pagination.ignored, other):
                 message = f"has no record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and found_at(answer.body, fetch.record) in (None, []):  # the member is there

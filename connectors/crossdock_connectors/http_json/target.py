@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api_request import pairs
+from crossdock.reading.sources.api_request import parameter_pairs
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -385,7 +385,7 @@ def _is_null(body: Any, place: str) -> bool:
 def _with_query(request: OtherRequest, values: Mapping[str, str | None]) -> str:
     """Return path and query with the texts of *values* in place of their names in braces."""
     known = {f"{{{name}}}": text for name, text in values.items() if text is not None}
-    query = [(key, _replaced(text, known)) for key, text in pairs(request.params)]
+    query = [(key, _replaced(text, known)) for key, text in parameter_pairs(request.params)]
     path = _replaced(request.path, {place: quote(text, safe="") for place, text in known.items()})
     return f"{path}?{urlencode(query)}" if query else path
 

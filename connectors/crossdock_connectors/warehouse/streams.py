@@ -75,7 +75,7 @@ class WarehouseStream(DeclaredStream[W]):
     def announce_looks(self, ctx: Context[W]) -> None:
         source = self._joined_files if self.is_joined else self._source
         open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
-        ctx.run.growth_checks.expect(ctx.connection, open_store, lambda: source(ctx).looks)
+        ctx.run.growth_checks.announce_connection(ctx.connection, open_store, lambda: source(ctx).looks)
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
         return StreamId(f"{ctx.connection}.{self.name}", self.version)

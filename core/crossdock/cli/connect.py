@@ -61,7 +61,7 @@ def connect(
         if auth.device_url is not None:
             from crossdock.reading.sources import account_owner_consent
 
-            account_owner_consent.by_device(api, auth, clock, _show_code, within_s)
+            account_owner_consent.give_access_by_device_code(api, auth, clock, _show_code, within_s)
         else:
             _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
         change.note(before={"connected": was_connected}, after={"connected": True})
@@ -102,16 +102,16 @@ def _by_browser(
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show(attempt.address, opens=opens)
         say("Then paste the address at which the browser ends:", err=True)
-        attempt.take_address(sys.stdin.readline())
-        attempt.finish()
+        attempt.accept_pasted_address(sys.stdin.readline())
+        attempt.exchange_code()
         return
     with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
         attempt = account_owner_consent.BrowserAccess(api, auth, redirect.url)
-        redirect.take = attempt.take
+        redirect.take = attempt.accept_answer
         _show(attempt.address, opens=opens)
         if not redirect.wait(within_s):
-            raise account_owner_consent.not_given(within_s)
-    attempt.finish()
+            raise account_owner_consent.not_given_error(within_s)
+    attempt.exchange_code()
 
 
 def _show(address: str, *, opens: bool) -> None:

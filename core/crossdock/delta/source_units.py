@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
-from crossdock.reading.sources.run_context import writing
+from crossdock.reading.sources.run_context import write_errors
 from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, Again, RawBatch, kept
 
@@ -43,7 +43,7 @@ class SourceUnit:
         """Store *rows*, which cannot be read again, at *path*, unless they are in a file."""
         if isinstance(rows, pl.DataFrame):
             path.unlink(missing_ok=True)  # of an earlier attempt in this run
-            with writing(path.parent), create_private(path) as part:
+            with write_errors(path.parent), create_private(path) as part:
                 rows.write_ipc(part)
         self.stored.append(path if isinstance(rows, pl.DataFrame) else rows)
 

@@ -16,7 +16,7 @@ from crossdock.errors import InternalError, RefusedError, StateError, as_crossdo
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.run_context import AtEnd, JobRun, Patience, SourceContext
+from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.comparison_after_restore import Verification
@@ -90,7 +90,7 @@ class ActiveRun:
         progress: Progress,
         interrupt: threading.Event,
         priority: Priority = "batch",
-        patience: Patience | None = None,
+        patience: WaitingRun | None = None,
         *,
         attempt: Attempt = _MANUAL,
         part: MigrationPart | None = None,
@@ -240,7 +240,7 @@ class ActiveRun:
             report.messages,
             self._job_run(),
             report.inputs,
-            at_end=stack.enter_context(AtEnd(partial(report.messages.fail, ""))),
+            at_end=stack.enter_context(ClosingStack(partial(report.messages.fail, ""))),
             limits=self._api_limits,
             buckets=session.source_buckets,
             live=self._priority == "live",

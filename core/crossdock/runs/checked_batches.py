@@ -42,7 +42,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                     yield batch
                     continue
                 latest = batch.source
-                bound.context.run.reading.advance()
+                bound.context.run.reading.mark_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
                 yield guard.around(batch)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.run_context import Reading
+from crossdock.reading.sources.run_context import ReadingMarker
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 from crossdock.values.clock import Clock
@@ -21,7 +21,7 @@ class _Place:
     suspected: bool = False
 
 
-class MarkedReading(Reading):
+class MarkedReading(ReadingMarker):
     """Marks what the runs of one session read. *kills* returns whether reading a stream kills another process."""
 
     def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
@@ -32,7 +32,7 @@ class MarkedReading(Reading):
         self._numbers, self._taken = threading.Lock(), set[int]()
 
     @contextmanager
-    def of(self, stream: str) -> Iterator[None]:
+    def mark_stream(self, stream: str) -> Iterator[None]:
         number = self._free()
         self._own.place = _Place(number, ReadingMark(stream))
         try:
@@ -43,13 +43,13 @@ class MarkedReading(Reading):
             self._own.place = None
             self._taken.discard(number)
 
-    def file(self, name: str, content: str) -> None:
+    def mark_file(self, name: str, content: str) -> None:
         place: _Place | None = getattr(self._own, "place", None)
         if place is not None:
             self._end()
             self._begin(replace(place.mark, name=name, content=content, batches=0))
 
-    def advance(self) -> None:
+    def mark_batch(self) -> None:
         place: _Place | None = getattr(self._own, "place", None)
         if place is not None:
             place.mark = replace(place.mark, batches=place.mark.batches + 1)
@@ -92,11 +92,11 @@ class MarkedReading(Reading):
 
 
 @contextmanager
-def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[Reading]:
+def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[ReadingMarker]:
     """Take over the marks of a killed process, and mark what is read in the block. The lease must be held."""
     marks = state.reading_marks()
     if marks is None:
-        yield Reading()
+        yield ReadingMarker()
         return
     if left := marks.left_by_killed_process():
         with state.begin() as tx:

@@ -16,7 +16,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.reading.sources.run_context import AtEnd, SourceContext
+from crossdock.reading.sources.run_context import ClosingStack, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.intake_log import NoIntake, PlanIntake
@@ -92,7 +92,7 @@ def look_ahead(
             refused = {} if corrected else undo_in_progress.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
-        at_end = stack.enter_context(AtEnd(left.append))
+        at_end = stack.enter_context(ClosingStack(left.append))
         context = SourceContext(
             clock, progress, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
         )

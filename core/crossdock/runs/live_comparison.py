@@ -91,7 +91,7 @@ class LiveComparison:
 
     def _forget_relisted(self, records: Mapping[str, Held]) -> None:
         changed = [name for name, held in records.items() if changed_since(held, self._began)]
-        again = self._seen.among(changed) if changed else set()
+        again = self._seen.known_among(changed) if changed else set()
         if not again:
             return
         self.differences = {place: each for place, each in self.differences.items() if each.target_id not in again}
@@ -196,7 +196,7 @@ class LiveComparison:
         """
         for page in self._bindings():
             ids = [binding.target_id for _, binding in page]
-            listed = self._seen.among(ids)
+            listed = self._seen.known_among(ids)
             for scope, binding in page:
                 if scope.namespace not in self._namespaces:
                     continue
@@ -275,7 +275,7 @@ class LiveComparison:
             self._correct(scope, binding, found, binding.payload)
 
     def _take_copies(self, look_up: Callable[[str], Held | None]) -> None:
-        copies = self._contents.among(list(self._unnamed)) if self._unnamed else set()
+        copies = self._contents.known_among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
             self._add(Difference("duplicate", scope, target_id, target_id, remark=_COPY))

@@ -13,7 +13,7 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.reading.sources.run_context import Patience
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import dry_run, runner
 from crossdock.runs.given_arguments import (
     check_process,
@@ -129,7 +129,7 @@ def run(
         progress=listening,
         interrupt=interrupt_of(interrupt),
         priority=checked_priority(priority),
-        patience=Patience(clock.now()) if wait else None,
+        patience=WaitingRun(clock.now()) if wait else None,
         records=records,
     )
     _log(report)

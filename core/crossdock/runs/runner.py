@@ -10,7 +10,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.pacing.allowance import Priority
-from crossdock.reading.sources.run_context import Patience
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.failed_starts import Attempt
@@ -33,7 +33,7 @@ def sync(
     progress: Progress,
     interrupt: threading.Event,
     priority: Priority = "batch",
-    patience: Patience | None = None,
+    patience: WaitingRun | None = None,
     records: Sequence[NamedRecord] = (),
 ) -> Report:
     """Deliver the selected streams, or named records, to their targets. What stops a begun run is in the report.
@@ -87,7 +87,7 @@ def run_scheduled(
             due_run, at=session.clock.now(), again=action is not None, recipients=recipients
         ):
             return None
-    patience = Patience(due_run.due, job.schedule.zone)
+    patience = WaitingRun(due_run.due, job.schedule.zone)
     run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run, action=action))
     return run.execute(session.project.selected(job.streams))
 

@@ -31,7 +31,7 @@ class SecondReading:
     def __init__(self, bound: BoundStream, again: Callable[[], Iterable[object]]) -> None:
         self._bound, self._again = bound, again
         self._first: list[pl.DataFrame] = []
-        bound.context.run.open_lists.begin_anew(bound.name)
+        bound.context.run.open_lists.forget_stream(bound.name)
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """Yield *batches*, and keep the keys of those that an API lists."""

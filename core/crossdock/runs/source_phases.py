@@ -103,7 +103,7 @@ class SourcePhases:
         """Read this part into *scan* and return the counts of its rows; None if a later phase could not be read."""
         counted = Tally()
         try:
-            with self._bound.context.run.reading.of(self._bound.name):
+            with self._bound.context.run.reading.mark_stream(self._bound.name):
                 scan.read(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
         except BaseException as error:
             self._bound.context.run.intakes.refuse(self._bound.name)

@@ -22,7 +22,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
-from crossdock.reading.sources.run_context import READS, Reading
+from crossdock.reading.sources.run_context import READS, ReadingMarker
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.runs import failed_starts
 from crossdock.runs.crashing_input_detection import marked_reading
@@ -64,7 +64,7 @@ class Session:
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
         self._width, self._earlier, self._stack = width, earlier, stack
-        self.reading: Reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
+        self.reading: ReadingMarker = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()
@@ -171,7 +171,7 @@ def _opened(
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
     allowance = Allowance(clock, session.bucket(platform), reduced=session.reduced(platform))
-    session.source_buckets.keep(READS, ApiBucket(clock, allowance))
+    session.source_buckets.add_used(READS, ApiBucket(clock, allowance))
     return session
 
 

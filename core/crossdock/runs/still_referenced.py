@@ -33,7 +33,7 @@ class ReferredRecords:
         places = {target_place(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):
-            found = {places[each]: resource for each in referred.among(list(places))} | found
+            found = {places[each]: resource for each in referred.known_among(list(places))} | found
         return found
 
 
@@ -96,8 +96,8 @@ class StillReferenced:
                 page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
             if not page:
                 return
-            gone = self._deleted.among([target_place(target, resource, each.target_id) for _, each in page])
-            restored = self._restored.among([_own_place(*each) for each in page])
+            gone = self._deleted.known_among([target_place(target, resource, each.target_id) for _, each in page])
+            restored = self._restored.known_among([_own_place(*each) for each in page])
             for scope, binding in page:
                 is_gone = target_place(target, resource, binding.target_id) in gone
                 if not is_gone and _own_place(scope, binding) not in restored:
@@ -128,7 +128,7 @@ class StillReferenced:
         """Keep those of *page* that are referred to, and return the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
         referred = self.among(scope, ids)
-        known = self._kept.among([target_place(scope.target, scope.resource, each) for each in referred])
+        known = self._kept.known_among([target_place(scope.target, scope.resource, each) for each in referred])
         fresh = {each for each in referred if target_place(scope.target, scope.resource, each) not in known}
         self._kept.add([target_place(scope.target, scope.resource, each) for each in fresh])
         with self._state.read_only() as tx:

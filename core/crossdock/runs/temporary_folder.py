@@ -8,13 +8,13 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.reading.sources.run_context import writing
+from crossdock.reading.sources.run_context import write_errors
 from crossdock.values.local_files import is_alive, private_folder
 
 
 def run_folder(stack: ExitStack, spool: Path | None) -> Path:
     """Create a private folder in *spool*, or in the system's temporary folder. It is removed when *stack* unwinds."""
-    with writing(spool or Path(tempfile.gettempdir())):
+    with write_errors(spool or Path(tempfile.gettempdir())):
         if spool is not None:
             private_folder(spool)
             _sweep(spool)

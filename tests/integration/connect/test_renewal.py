@@ -48,8 +48,8 @@ def _project(server: PartnerServer, tmp_path: Path) -> TokenProject:
 def connect(project: TokenProject, url: str) -> None:
     auth = project.auth(url)
     attempt = BrowserAccess(Api(url, auth), auth, "http://127.0.0.1:1/callback")
-    attempt.take_address(httpx.get(attempt.address, trust_env=False).headers["location"])
-    attempt.finish()
+    attempt.accept_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
+    attempt.exchange_code()
 
 
 def read(auth: AuthorizationCodeAuth, url: str) -> int:

@@ -69,7 +69,7 @@ class Here:
                 self._frame = next(self._found)
             yield answer
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         assert len(self._frame) == size
         return self._frame
 

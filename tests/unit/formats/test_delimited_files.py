@@ -136,7 +136,7 @@ def test_usual_writers_are_proved_by_writing_again(
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other proof is needed where they are few, whatever they enclose."""
-    for other in ("_checked_by_round_trip", "_rewritten"):
+    for other in ("_parse_checked_by_round_trip", "_parse_rewritten"):
         monkeypatch.delattr(PolarsParser, other)
     cells = [f"two{end}lines", "a,b", '"', '""', "", "plain"]
     rows = [(f"K{n}", cells[n // 50 % 6] if n % 50 == 0 else "x" * 20, "y" * 20) for n in range(3000)]

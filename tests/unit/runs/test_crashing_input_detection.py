@@ -42,10 +42,10 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
                 assert found
                 assert found.needs_trial_process == (number + 1 == times)
         refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
-        with marked_reading(state, clock, kill) as reading, refused, reading.of("wms.p"):
+        with marked_reading(state, clock, kill) as reading, refused, reading.mark_stream("wms.p"):
             if name:
-                reading.file(name, name)
-            reading.advance()
+                reading.mark_file(name, name)
+            reading.mark_batch()
         assert tried == ["wms.p"]
         with state.read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills

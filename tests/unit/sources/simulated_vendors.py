@@ -206,7 +206,7 @@ class Reader:
             is_accepted = vendor.accepts(clock.monotonic())
             answer = Answer(200 if is_accepted else 429, self._headers(vendor, is_accepted), b"")
             clock.sleep(self._half_way())
-            allowance.answered(sent, answer, throttled=not is_accepted)
+            allowance.record_answer(sent, answer, throttled=not is_accepted)
             accepted += is_accepted
         self._state = allowance.bucket_state
         mean_s = self._latency_s * (1 + self._jitter / 2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.reading.sources.expected_files import Expect, Expectation
-from crossdock.reading.sources.run_context import JobRun, Patience, SourceContext
+from crossdock.reading.sources.run_context import JobRun, SourceContext, WaitingRun
 from crossdock.runs.intake_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
@@ -24,7 +24,7 @@ DUE = datetime(2026, 3, 10, 2, 0, tzinfo=UTC)
 
 
 def run(now: datetime, job: JobRun | None = None, zone: ZoneInfo | None = None) -> SourceContext:
-    patience = Patience(now, zone) if zone else None
+    patience = WaitingRun(now, zone) if zone else None
     return SourceContext(ManualClock(now), Silent(), NoIntake(), HERE, HERE, HERE, patience, job=job)
 
 

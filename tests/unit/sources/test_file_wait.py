@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.file_wait import LateError
-from crossdock.reading.sources.run_context import Patience, SourceContext
+from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -138,7 +138,7 @@ class Bench:
         self.messages = RunMessages()
 
     def source(
-        self, *, snapshot: bool = False, stream_ids: Sequence[StreamId] = (LOTS,), patience: Patience | None = None
+        self, *, snapshot: bool = False, stream_ids: Sequence[StreamId] = (LOTS,), patience: WaitingRun | None = None
     ) -> FileSource:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
@@ -152,7 +152,7 @@ class Bench:
     def patient(self, **more: Any) -> FileSource:
         """The source in tonight's run."""
         self.later()
-        return self.source(patience=Patience(DUE, UTC), **more)
+        return self.source(patience=WaitingRun(DUE, UTC), **more)
 
     def last_night(self, name: str, **more: Any) -> None:
         """Put a file there, and have it worked through."""

@@ -48,30 +48,32 @@ def test_files_of_some_time_are_kept(days: list[int], within: int) -> None:
     """The others are outdated, whether this run has taken them or not."""
     files = known_files(days, timedelta(days=within))
     kept = {f"hash{day}" for day in days if day <= within}
-    assert files.kept().keys() == kept
-    assert set(files.outdated([])) == {f"hash{day}" for day in days} - kept
+    assert files.kept_copies().keys() == kept
+    assert set(files.outdated_copies([])) == {f"hash{day}" for day in days} - kept
 
 
 @given(days=ages)
 def test_the_last_snapshot_is_kept(days: list[int]) -> None:
     """However old it is."""
     files = known_files(days, timedelta(0), snapshot=True)
-    assert list(files.kept()) == [f"hash{day}" for day in days[-1:]]
+    assert list(files.kept_copies()) == [f"hash{day}" for day in days[-1:]]
 
 
 @given(days=ages, lost=st.sets(st.integers(0, 20)))
 def test_a_kept_file_without_a_copy_is_fetched_again(days: list[int], lost: set[int]) -> None:
     """A finished file that need not be kept is never new."""
     files = known_files(days, timedelta(days=7))
-    new = files.new([listed(day) for day in days], lambda content: int(content.removeprefix("hash")) not in lost)
+    new = files.files_to_fetch(
+        [listed(day) for day in days], lambda content: int(content.removeprefix("hash")) not in lost
+    )
     assert {file.name for file in new} == {f"f{day}" for day in days if day <= 7 and day in lost}
 
 
 def test_without_joins_nothing_is_kept() -> None:
     """A copy is removed as soon as its file is finished."""
     files = known_files([3, 1], None)
-    assert files.kept() == {}
-    (known,) = (each for each in files.done(OWN).values() if each.content_hash == "hash1")
-    assert files.outdated([known, replace(known, content_hash="other")]) == ["hash1"]
-    assert files.new([listed(1)], lambda _: False) == []
+    assert files.kept_copies() == {}
+    (known,) = (each for each in files.files_to_skip(OWN).values() if each.content_hash == "hash1")
+    assert files.outdated_copies([known, replace(known, content_hash="other")]) == ["hash1"]
+    assert files.files_to_fetch([listed(1)], lambda _: False) == []
     assert cast("Any", files).done(OWN).keys() == {"hash3", "hash1"}

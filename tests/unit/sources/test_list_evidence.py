@@ -205,9 +205,9 @@ def test_records_that_no_paginator_names_are_found() -> None:
 def test_many_records_take_little_memory() -> None:
     """They are compared by hashes, and equal keys of other parts are other keys."""
     evidence = ListEvidence(("a", "b"), counted=True)
-    assert all(evidence.take([{"a": f"{number}", "b": "x"}]) for number in range(1_000))
-    assert evidence.take([{"a": "1:1", "b": "x"}, {"a": "1", "b": "1:x"}])
-    assert not evidence.take([{"a": "7", "b": "x", "more": 1}])
+    assert all(evidence.add_page([{"a": f"{number}", "b": "x"}]) for number in range(1_000))
+    assert evidence.add_page([{"a": "1:1", "b": "x"}, {"a": "1", "b": "1:x"}])
+    assert not evidence.add_page([{"a": "7", "b": "x", "more": 1}])
     evidence.check_end(ApiAnswer("https://shop.example", None))
 
 
@@ -261,7 +261,7 @@ def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()
     with lists.reading_as("a"):
-        opened = lists.opened(ListEvidence(counted=True))
+        opened = lists.open_list(ListEvidence(counted=True))
         opened.__enter__()
         with lists.reading_as("b"):
             assert "a" in lists

@@ -36,7 +36,9 @@ def found_after(requests: Sequence[ApiRequest]) -> int | None:
     """The number of requests that show it; None if none of them does."""
     positions = PagePositions()
     steps = enumerate(pairwise([FIRST, *requests]), 1)
-    found = [positions.are_counted(request, following, SIZE * number) for number, (request, following) in steps]
+    found = [
+        positions.is_paged_by_position(request, following, SIZE * number) for number, (request, following) in steps
+    ]
     return found.index(True) + 1 if True in found else None
 
 

@@ -25,4 +25,4 @@ def test_a_query_whose_cost_is_known_is_never_refused(rate: int, most: int, cost
             level -= cost if level >= cost else 0
             status = {"maximumAvailable": most, "currentlyAvailable": level, "restoreRate": rate}
             body = {"extensions": {"cost": {"requestedQueryCost": cost, "throttleStatus": status}}}
-            assert bucket.read(query, body, now)
+            assert bucket.adopt_reported(query, body, now)

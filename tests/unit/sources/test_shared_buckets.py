@@ -71,7 +71,7 @@ class _Site:
             headers: Mapping[str, str] = self._headers(self._vendor, accepted)
         self.refused += not accepted
         self.threads.sleep(0.02)
-        allowance.answered(sent, Answer(200 if accepted else 429, headers, b""), throttled=not accepted)
+        allowance.record_answer(sent, Answer(200 if accepted else 429, headers, b""), throttled=not accepted)
 
 
 @pytest.mark.nightly(but=["2.0-40", "10.0-10-learned"])
@@ -110,7 +110,7 @@ def test_a_batch_leaves_the_next_token_to_a_live_request_that_waits() -> None:
     clock = ManualClock()
     bucket = _bucket(clock, burst=1)
     assert not isinstance(bucket.take(None, live=False), float)
-    with bucket.before_batches(None):
+    with bucket.with_priority_over_batches(None):
         assert bucket.take(None, live=True) == pytest.approx(1.0)
         assert bucket.take(None, live=False) == pytest.approx(2.0)
         clock.advance(1.0)
@@ -128,8 +128,8 @@ def test_a_long_download_holds_up_no_other_request() -> None:
     live = SourceAllowance(clock, bucket, live=True)
     for _ in range(100):
         clock.advance(60)
-        live.answered(live.take(None), Answer(200, {}, b""), throttled=False)
-    download.answered(sent, Answer(200, {}, b""), throttled=False)
+        live.record_answer(live.take(None), Answer(200, {}, b""), throttled=False)
+    download.record_answer(sent, Answer(200, {}, b""), throttled=False)
     assert live.usage.waited_s == 0
     live.take(None)
     assert live.usage.waited_s <= 1.0
@@ -145,10 +145,10 @@ def test_queries_in_flight_are_paid_before_others() -> None:
     clock = ManualClock()
     bucket = bucket_of_api(clock, RateLimit())
     one, other = SourceAllowance(clock, bucket), SourceAllowance(clock, bucket)
-    one.answered(one.take("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
+    one.record_answer(one.take("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
     sent = one.take("{shop}")
     assert bucket.take("{shop}", live=False) == pytest.approx(2.0)
-    one.lost(sent)
+    one.record_lost(sent)
     other.take("{shop}")
     assert other.usage.waited_s == 0
 
@@ -162,7 +162,7 @@ def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
         sent = [run.take(None) for run in runs]
         clock.advance(0.1)
         for run, one in zip(runs, sent, strict=True):
-            run.answered(one, Answer(answer, {}, b""), throttled=answer == 429)
+            run.record_answer(one, Answer(answer, {}, b""), throttled=answer == 429)
     assert bucket.state.refused == 4
     assert max(told) <= timedelta(seconds=2)
 
@@ -170,18 +170,18 @@ def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
 def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     """A later run begins with the newest of what the session knows and what the state has."""
     clock, buckets, limit = ManualClock(), SharedBuckets(), RateLimit(per_minute=60, burst=5)
-    first = buckets.join("shop", clock, limit, None)
-    assert buckets.join("shop", clock, limit, None) is first
-    assert buckets.join("other", clock, limit, None) is not first
+    first = buckets.acquire("shop", clock, limit, None)
+    assert buckets.acquire("shop", clock, limit, None) is first
+    assert buckets.acquire("other", clock, limit, None) is not first
     first.take(None, live=False)
-    buckets.leave(first)
-    assert buckets.join("shop", clock, limit, None) is first
-    buckets.leave(first)
-    buckets.leave(first)
+    buckets.release(first)
+    assert buckets.acquire("shop", clock, limit, None) is first
+    buckets.release(first)
+    buckets.release(first)
     stale = replace(first.state, spent=0, as_of=0.0)
-    later = buckets.join("shop", clock, limit, stale)
+    later = buckets.acquire("shop", clock, limit, stale)
     assert later is not first
     assert later.state.spent == 1
-    buckets.leave(later)
+    buckets.release(later)
     newer = replace(later.state, spent=7, as_of=later.state.as_of + 1)
-    assert buckets.join("shop", clock, limit, newer).state.spent == 7
+    assert buckets.acquire("shop", clock, limit, newer).state.spent == 7

@@ -24,7 +24,7 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     spent = len(delivery.take(5))
     before = clock.monotonic()
     for _ in range(10):
-        reading.answered(reading.take(None), Answer(200, {}, b""), throttled=False)
+        reading.record_answer(reading.take(None), Answer(200, {}, b""), throttled=False)
     assert (spent, reading.usage.requests) == (5, 10)
     assert clock.monotonic() - before >= 15 - 10  # one token a second, and ten at the beginning
     assert store.take(0, 0).bucket_state.spent == 15
@@ -38,7 +38,7 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     bucket = ApiBucket(clock, Allowance(clock, store))
     sent = bucket.take(None, live=False)
     assert not isinstance(sent, float)
-    bucket.answered(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
+    bucket.record_answer(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
     assert Allowance(clock, store).take(1) == []
 
 
@@ -46,8 +46,8 @@ def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
     """It is not replaced once nobody uses it."""
     clock = ManualClock()
     buckets, bucket = SharedBuckets(), ApiBucket(clock, Allowance(clock, _store(clock)))
-    buckets.keep("the platform", bucket)
+    buckets.add_used("the platform", bucket)
     for _ in range(2):
-        joined = buckets.join("the platform", clock, RateLimit(), None)
+        joined = buckets.acquire("the platform", clock, RateLimit(), None)
         assert joined is bucket
-        buckets.leave(joined)
+        buckets.release(joined)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.sources.run_context import Patience
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.sources import Wait
 
 DAY = timedelta(days=1)
@@ -25,14 +25,14 @@ INSTANTS = st.integers(0, 3 * 366 * 24 * 60).map(
 
 
 def until(text: str, since: str, zone: tzinfo | None) -> str:
-    deadline = Wait(until=text).deadline(Patience(datetime.fromisoformat(since), zone))
+    deadline = Wait(until=text).deadline(WaitingRun(datetime.fromisoformat(since), zone))
     return deadline.isoformat().removesuffix(":00+00:00")
 
 
 @given(text=TIMES, since=INSTANTS, zone=st.sampled_from(ZONES).map(ZoneInfo))
 def test_a_deadline_is_the_first_such_time(text: str, since: datetime, zone: ZoneInfo) -> None:
     """The clocks show it at the deadline and not before, since the run was due; later only where they skip it."""
-    deadline = Wait(until=text).deadline(Patience(since, zone))
+    deadline = Wait(until=text).deadline(WaitingRun(since, zone))
     assert since <= deadline <= since + DAY + timedelta(hours=1)
     minutes = range(1, -int((since - deadline) // timedelta(minutes=1)))
     before = {f"{(deadline - timedelta(minutes=number)).astimezone(zone):%H:%M}" for number in minutes}
@@ -79,7 +79,7 @@ def test_a_while_counts_from_when_the_run_was_due() -> None:
     """``for`` adds to the due instant, however the clocks jump."""
     wait = Wait.model_validate({"for": "45m"})
     since = datetime(2026, 3, 29, 1, 30, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert wait.deadline(Patience(since, None)) == datetime(2026, 3, 29, 1, 15, tzinfo=UTC)
+    assert wait.deadline(WaitingRun(since, None)) == datetime(2026, 3, 29, 1, 15, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class BrowserAccess:
 
     Attributes:
         address: What the owner opens.
-        answer: What the vendor answered, once `take` has returned True.
+        answer: What the vendor answered, once `accept_answer` has returned True.
     """
 
     def __init__(self, api: Api, auth: AuthorizationCodeAuth, redirect_url: str) -> None:
@@ -44,7 +44,7 @@ class BrowserAccess:
         self.address = auth.authorization_address(redirect_url, self._state, self._verifier)
         self.answer: Mapping[str, str] | None = None
 
-    def take(self, query: str) -> bool:
+    def accept_answer(self, query: str) -> bool:
         """Take the answer in the query of an address. Return whether it belongs to this attempt."""
         members = parse_qs(query, keep_blank_values=True)
         states = members.get("state", [])
@@ -53,13 +53,13 @@ class BrowserAccess:
         self.answer = {name: values[0] for name, values in members.items() if len(values) == 1}
         return True
 
-    def take_address(self, pasted: str) -> None:
+    def accept_pasted_address(self, pasted: str) -> None:
         """Take the answer in the address that the browser ended at."""
         try:
             query = urlsplit(pasted.strip()).query
         except ValueError:
             query = ""
-        if not self.take(query):
+        if not self.accept_answer(query):
             hint = "copy all of the address that the browser shows after access was given, and begin again"
             raise ConfigError(
                 "this address is not the answer to this attempt: its state is another",
@@ -67,7 +67,7 @@ class BrowserAccess:
                 code="consent_refused",
             )
 
-    def finish(self) -> None:
+    def exchange_code(self) -> None:
         """Exchange the code of the answer for tokens, and store them."""
         assert self.answer is not None
         if "code" not in self.answer:
@@ -76,14 +76,14 @@ class BrowserAccess:
             said = "access was denied" if error == "access_denied" else "the vendor gave no access"
             raise UnauthorizedError(f"{said}{reason}; nothing was stored", code="consent_refused")
         request = self._auth.code_request(self.answer["code"], self._redirect_url, self._verifier)
-        self._auth.store(_sent(self._api, request))
+        self._auth.store(_send_without_credentials(self._api, request))
 
 
-def by_device(
+def give_access_by_device_code(
     api: Api, auth: AuthorizationCodeAuth, clock: Clock, show: Callable[[str, str], None], within_s: float
 ) -> None:
     """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
-    response = _sent(api, auth.device_request())
+    response = _send_without_credentials(api, auth.device_request())
     given = oauth_messages.json_members(response.content)
     code, user_code = given.get("device_code"), given.get("user_code")
     address = given.get("verification_uri") or given.get(
@@ -100,14 +100,14 @@ def by_device(
         raise UnauthorizedError(
             f"the vendor's address for the code {error}", where=auth.device_url, code="consent_refused"
         ) from None
-    pause_s = _seconds(given.get("interval"), _POLL_S)
-    until = clock.monotonic() + min(within_s, _seconds(given.get("expires_in"), _DEVICE_CODE_S))
+    pause_s = _seconds_or_default(given.get("interval"), _POLL_S)
+    until = clock.monotonic() + min(within_s, _seconds_or_default(given.get("expires_in"), _DEVICE_CODE_S))
     while clock.monotonic() < until:
         clock.sleep(pause_s)
         try:
-            response = _sent(api, auth.device_token_request(str(code)))
+            response = _send_without_credentials(api, auth.device_token_request(str(code)))
         except UnavailableError:
-            pause_s = _longer(pause_s)
+            pause_s = _longer_pause(pause_s)
             continue
         members = oauth_messages.json_members(response.content)
         match members.get("error"):
@@ -120,29 +120,29 @@ def by_device(
             case "expired_token":
                 break
             case _ if auth.is_passing(response, members):
-                pause_s = _longer(pause_s)
+                pause_s = _longer_pause(pause_s)
             case _:
                 auth.store(response)
                 return
-    raise not_given(within_s)
+    raise not_given_error(within_s)
 
 
-def _longer(pause_s: float) -> float:
+def _longer_pause(pause_s: float) -> float:
     """Return the pause after a request without an answer, or with one that is none of the vendor: section 3.5."""
     return max(pause_s, min(2 * pause_s, _LONGEST_POLL_S))
 
 
-def not_given(within_s: float) -> UnavailableError:
+def not_given_error(within_s: float) -> UnavailableError:
     return UnavailableError(
         f"nobody gave access within {within_s:.0f} s; nothing was stored", hint="begin again", code="consent_refused"
     )
 
 
-def _seconds(value: object, default: float) -> float:
+def _seconds_or_default(value: object, default: float) -> float:
     return float(value) if isinstance(value, int) and value > 0 else default
 
 
-def _sent(api: Api, request: httpx.Request) -> httpx.Response:
+def _send_without_credentials(api: Api, request: httpx.Request) -> httpx.Response:
     """Send a request by the connection of *api*, such as its proxy, without its credentials."""
     limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
     with (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-def _has(method: str) -> Callable[[Any], bool]:
+def _has_method(method: str) -> Callable[[Any], bool]:
     return lambda value: value is None or (callable(getattr(value, method, None)) and not isinstance(value, type))
 
 
@@ -41,16 +41,16 @@ _ERRORS = range(400, 600)
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
 _HEADERS = _are_headers, "a dict whose names and values are texts"
 _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "auth": (_has("auth_flow"), "a credential such as BearerAuth(settings.token)"),
+    "auth": (_has_method("auth_flow"), "a credential such as BearerAuth(settings.token)"),
     "headers": _HEADERS,
     "plain_headers": _HEADERS,
     "rate": (
-        _has("estimate"),
+        _has_method("estimate"),
         "a limit such as RateLimit(per_minute=120)",
     ),
     "throttled": (callable, "a function"),
     "failed": (callable, "a function"),
-    "transport": (_has("handle_request"), "a transport such as httpx.MockTransport(handler)"),
+    "transport": (_has_method("handle_request"), "a transport such as httpx.MockTransport(handler)"),
     **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
 }
 """How the arguments of `Api` are checked, and what each must be."""
@@ -125,16 +125,16 @@ class Api:
         try:
             return parse_throttling(said)
         except TypeError:
-            raise self._wrong("throttled", said, "True, False or a number of seconds") from None
+            raise self._wrong_result_error("throttled", said, "True, False or a number of seconds") from None
 
     def status_of_failure(self, answer: ApiAnswer) -> int | None:
         """Return what `failed` says about *answer*. Raises AuthorCodeError for what is not a status of an error."""
         said: object = self.failed(answer)
         if said is None or (type(said) is int and said in _ERRORS):
             return said
-        raise self._wrong("failed", said, "None or a status from 400 to 599")
+        raise self._wrong_result_error("failed", said, "None or a status from 400 to 599")
 
-    def _wrong(self, function: str, said: object, expected: str) -> AuthorCodeError:
+    def _wrong_result_error(self, function: str, said: object, expected: str) -> AuthorCodeError:
         given = str(said) if type(said) in {int, bool} else type_text(said)
         what = f"returned {given} instead of {expected}{place_of(getattr(self, function), function)}"
         return AuthorCodeError(function, what, where=self.base_url)

@@ -15,19 +15,19 @@ from crossdock.errors import ConnectorError, RefusedError, RemoteError, Unauthor
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, clock_behind_s
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.list_evidence import (
     USUAL_PAGE_LIMITS,
     DoubtfulListError,
     IncompleteListError,
     ListEvidence,
-    repeated,
+    repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.signs_of_unread_records import SignsOfMore
+from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
@@ -66,8 +66,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._connection = connection
         self._http = ApiRequestSender(api, run.clock, run.transport, run.recorded)
         self._leave = ExitStack()
-        bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
-        self._leave.callback(run.buckets.leave, bucket)
+        bucket = run.buckets.acquire(connection, run.clock, api.rate, run.limits.get(connection))
+        self._leave.callback(run.buckets.release, bucket)
         clock = InterruptibleClock(run.clock, run.interrupt)
         self.allowance = SourceAllowance(clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # number of answers by address
@@ -105,7 +105,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             RefusedError: If the answer is not JSON.
         """
         request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
-        return self._exchange(request, lambda _: None, frozenset())[1]
+        return self._send_and_check(request, lambda _: None, frozenset())[1]
 
     def get(self, path: str, params: Params | None = None) -> ApiAnswer:
         """`request` with GET."""
@@ -173,12 +173,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             paths, counted=paginator.counted, by_record=paginator.by_record, shared_key=() if paths else shared
         )
         evidence = None if paginator.repeats else collected
-        sent = frozenset(pairs(params or {}))
-        signs = SignsOfMore(paginator, records and records.partition("/*")[0], ignore, made.numbers)
-        with self._run.open_lists.opened(evidence):
-            yield from self._pages(_List(paginator.first(made), paginator, evidence, signs, records, sent))
+        sent = frozenset(parameter_pairs(params or {}))
+        signs = SignsOfUnreadRecords(paginator, records and records.partition("/*")[0], ignore, made.numbers)
+        with self._run.open_lists.open_list(evidence):
+            yield from self._pages(_ListReading(paginator.first(made), paginator, evidence, signs, records, sent))
 
-    def _pages(self, read: _List) -> Iterator[ApiAnswer]:
+    def _pages(self, read: _ListReading) -> Iterator[ApiAnswer]:
         request, paginator, evidence = read.first, read.paginator, read.evidence
         seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
         page: ApiAnswer | None = None
@@ -189,17 +189,19 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 is_stopped = True
                 break
             request, page, found = taken
-            self._question(request, page, is_empty=not found)
+            self._doubt_repeated_or_cached(request, page, is_empty=not found)
             yield page
             if is_stopped := paginator.stop.when is not None and paginator.stop.when(page):
                 break
-            following = self._following(request, page, paginator)
+            following = self._following_request(request, page, paginator)
             if following is None or (found == [] and (following.position == request.position or read.signs.says_last)):
                 break  # some APIs always give a cursor, and with an empty page that of the request or another one
             if evidence is not None:
-                evidence.follow(*(replace(each, path=self._address(each)) for each in (request, following)))
+                evidence.record_next_request(
+                    *(replace(each, path=self._address(each)) for each in (request, following))
+                )
             is_end_stated = _is_end_stated(request, page, paginator, evidence)
-            _check_new(following, seen, paginator, page)
+            _check_new_position(following, seen, paginator, page)
             request = following
         else:
             raise RefusedError(
@@ -208,45 +210,47 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if evidence is not None and page is not None:
             self._check_end(read, evidence, page, is_stopped=is_stopped)
         if page is not None and paginator.stop.when is not None and not is_stopped:
-            raise _in_doubt("no page says that it is the last one, as stop.when declares", page)
+            raise _doubtful_list_error("no page says that it is the last one, as stop.when declares", page)
 
     def _next_page(
-        self, request: ApiRequest, read: _List, before: ApiAnswer | None, *, is_end_stated: bool
+        self, request: ApiRequest, read: _ListReading, before: ApiAnswer | None, *, is_end_stated: bool
     ) -> tuple[ApiRequest, ApiAnswer, list[Any] | None] | None:
         """Return the page, its request and its records; None if the API answers that there is none after *before*."""
         paginator, evidence, is_over = read.paginator, read.evidence, is_end_stated or read.signs.says_last
         try:
             smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
-            request, page = self._list_answer(request, smaller, read.sent)
+            request, page = self._request_list_page(request, smaller, read.sent)
             if page.status in request.ends:
                 if page.status not in AT_FIRST and not is_over:
                     self._check_end_status(request, page, before, read)
-                _check_no_next(before, read)
+                _check_no_next_page(before, read)
                 return None
-            page = _with_list(page, read)
+            page = _with_empty_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
         except RequestRefusedError:
             if not is_over:
                 raise
-            _check_no_next(before, read)
+            _check_no_next_page(before, read)
             return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
-            read.signs.take(page, 0)
+            read.signs.add_page(page, 0)
             if read.signs.error is not None:  # the stated end may be wrong, and nothing else shows it
-                raise _in_doubt(read.signs.error, page)
+                raise _doubtful_list_error(read.signs.error, page)
             return None
-        if evidence is not None and found is not None and not _take(evidence, found, paginator, page):
+        if evidence is not None and found is not None and not _add_to_evidence(evidence, found, paginator, page):
             _check_repeated(page, read, evidence, is_over=is_over)
             return None  # others give the last one again
-        read.signs.take(page, None if found is None else len(found))
+        read.signs.add_page(page, None if found is None else len(found))
         if read.signs.error is not None:
             if not found or evidence is None:
-                raise _in_doubt(read.signs.error, page)
+                raise _doubtful_list_error(read.signs.error, page)
             evidence.is_doubted = True
-        read.note(request, found or ())
+        read.record_page(request, found or ())
         return request, page, found
 
-    def _check_end_status(self, request: ApiRequest, page: ApiAnswer, before: ApiAnswer | None, read: _List) -> None:
+    def _check_end_status(
+        self, request: ApiRequest, page: ApiAnswer, before: ApiAnswer | None, read: _ListReading
+    ) -> None:
         """Check that a status that ends a list is no error and no limit of the API.
 
         Nothing excludes a limit but the declared one; an error would not come again between answers.
@@ -255,30 +259,32 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             message = f"responded with HTTP {page.status} in place of the first page"
             raise RemoteError(message, where=page.address, code="list_unavailable")
         if read.cap is not None and read.evidence is not None and read.latest is not None:
-            _, again = self._list_answer(read.latest, lambda _: None, read.sent)
-            _, after = self._list_answer(request, lambda _: None, read.sent)
+            _, again = self._request_list_page(read.latest, lambda _: None, read.sent)
+            _, after = self._request_list_page(request, lambda _: None, read.sent)
             found = [_records_in(each, read.paginator, read.records) for each in (before, again) if each.status == 200]
-            is_same = len(found) == 2 and read.evidence.are_same(found[0] or (), found[1] or ())
+            is_same = len(found) == 2 and read.evidence.have_same_records(found[0] or (), found[1] or ())
             if is_same and after.status == page.status:
                 return
         sign = f"HTTP {page.status} may be an error or a limit of the API"
-        raise _in_doubt(f"{sign}; declare its total or number of pages, or cap if the API states neither", page)
+        raise _doubtful_list_error(
+            f"{sign}; declare its total or number of pages, or cap if the API states neither", page
+        )
 
-    def _list_answer(
+    def _request_list_page(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
-        request, answer = self._exchange(request, smaller, sent)
+        request, answer = self._send_and_check(request, smaller, sent)
         if answer.status in _NO_LIST:
             raise RefusedError(
                 f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address, code="list_unavailable"
             )
         return request, answer
 
-    def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
+    def _doubt_repeated_or_cached(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
         """Note what lets a page belong to another moment or request, as answers from caches do."""
         lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
-            lists.read_again()
+            lists.require_second_reading()
         if age := cache_age_s(page.headers):
             self.doubt(page, f"the list comes from a cache, and is {age:,} s old", is_incomplete=True)
         elif hit := cache_hit(page.headers):
@@ -290,23 +296,27 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         Args:
             is_incomplete: Whether the list may lack records, so that no cursor moves that needs all of them.
         """
-        if self._run.open_lists.doubt(text, is_incomplete=is_incomplete):
+        if self._run.open_lists.add_doubt(text, is_incomplete=is_incomplete):
             self._warn(page, text)
 
-    def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
+    def _check_end(self, read: _ListReading, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
         is_last = is_stopped and read.paginator.stop.when is not None
-        sign = read.signs.text(is_stopped=is_last) or self._cut_at_its_size(read) or self._cut_by_server(read, evidence)
+        sign = (
+            read.signs.sign_of_more_records(is_stopped=is_last)
+            or self._sign_of_cut_at_page_size(read)
+            or self._sign_of_cut_by_server(read, evidence)
+        )
         if sign is not None:
-            raise _in_doubt(sign, page)
-        doubt, paginator = evidence.doubt, read.paginator
+            raise _doubtful_list_error(sign, page)
+        doubt, paginator = evidence.doubtful_length, read.paginator
         if doubt is None or read.cap is not None:
             return
         text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt
-        self._run.open_lists.doubt(text, is_incomplete=True)
+        self._run.open_lists.add_doubt(text, is_incomplete=True)
         self._warn(page, text)
 
-    def _cut_at_its_size(self, read: _List) -> str | None:
+    def _sign_of_cut_at_page_size(self, read: _ListReading) -> str | None:
         """Return why an only page, which is as long as was asked for, may not be the whole list, or None.
 
         Proxies drop the header of a next page: asked for smaller pages, the API must announce one; asked for more than
@@ -317,7 +327,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         param, size = read.signs.size
         header, other = read.paginator.next_header, size - 1 or 2
         try:
-            request, answer = self._list_answer(read.first.with_param(param, other), lambda _: None, read.sent)
+            request, answer = self._request_list_page(read.first.with_param(param, other), lambda _: None, read.sent)
             found = len(_records_in(answer, read.paginator, read.records) or ())
             is_announced = read.paginator.following(request, answer) is not None
         except (RefusedError, RemoteError) as error:
@@ -331,7 +341,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return None
         return f"its only page is full, and has no header {header} which would tell of a next page"
 
-    def _cut_by_server(self, read: _List, evidence: ListEvidence) -> str | None:
+    def _sign_of_cut_by_server(self, read: _ListReading, evidence: ListEvidence) -> str | None:
         """Return why the server may give smaller pages than were asked for, and not tell of the others, or None.
 
         In smaller pages, the list must be the same, unless the server ignores the parameter for their size.
@@ -341,28 +351,28 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if size is None or not is_smaller:
             return None
         if evidence.pages == 1:
-            given, following = self._in_smaller_pages(read, size[0], number - 1)
+            given, following = self._read_in_smaller_pages(read, size[0], number - 1)
             is_whole = len(given) == number or (len(given) == number - 1 and len(following) == 1)
         elif isinstance(paginator, PageNumber):
-            _, following = self._in_smaller_pages(read, size[0], number)
-            is_whole = evidence.are_same(following[:1], read.second)
+            _, following = self._read_in_smaller_pages(read, size[0], number)
+            is_whole = evidence.have_same_records(following[:1], read.second)
         else:
             return None
         sign = f"the server gives {number:,} of the {read.asked:,} records that {size[0]} asks for"
         return None if is_whole else f"{sign}, and in smaller pages the list is another one: ask for fewer"
 
-    def _in_smaller_pages(self, read: _List, param: str, size: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _read_in_smaller_pages(self, read: _ListReading, param: str, size: int) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the records of the first two pages of a list whose pages have at most *size*; none if it fails."""
         found = list[Sequence[Any]]()
         request: ApiRequest | None = read.first.with_param(param, size)
         try:
             while request is not None and len(found) < 2:
-                request, answer = self._list_answer(request, lambda _: None, read.sent)
+                request, answer = self._request_list_page(request, lambda _: None, read.sent)
                 found.append(_records_in(answer, read.paginator, read.records) or ())
-                read.signs.take(answer, len(found[-1]))
+                read.signs.add_page(answer, len(found[-1]))
                 if read.signs.error is not None:
                     return (), ()
-                request = self._following(request, answer, read.paginator)
+                request = self._following_request(request, answer, read.paginator)
         except (RefusedError, RemoteError) as error:
             if isinstance(error, UnauthorizedError | UnavailableError):
                 raise
@@ -372,11 +382,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _warn(self, page: ApiAnswer, text: str) -> None:
         self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
 
-    def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
+    def _following_request(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
         """Return the request for the page after *page*, which must be on the same host."""
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
-            following = following.following(_joined(page, self._address(request), following.path))
+            following = following.following(_joined_address(page, self._address(request), following.path))
             self._refuse_other_host(following.path, page.address)
         return following
 
@@ -395,7 +405,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
             hint = "name it in download_hosts of the Api; it must be https"
             raise RefusedError("the file is on another host", where=shown, hint=hint, code="next_address_refused")
-        _, answer = self._retried.answer(
+        _, answer = self._retried.send_until_answered(
             ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
         )
         if answer.status != 200:
@@ -405,18 +415,22 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _address(self, request: ApiRequest) -> str:
         return urljoin(f"{self._base_url}/", request.path.lstrip("/"))
 
-    def _exchange(
+    def _send_and_check(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
         """Return the answer and the request that it answers, which is smaller than *request* after a time-out."""
         address = self._address(request)
-        shown = self._http.redacted(_shown(address, request, sent))
+        shown = self._http.redacted(_shown_address(address, request, sent))
         self._refuse_other_host(address, shown)
-        request, answer = self._retried.answer(request, shown, lambda wanted: self._http.send(address, wanted), smaller)
+        request, answer = self._retried.send_until_answered(
+            request, shown, lambda wanted: self._http.send(address, wanted), smaller
+        )
         self._measure_clock(answer)
-        graphql_errors.check(request, answer, shown, self._http.redacted)
-        json_rpc_errors.check(request, answer, shown, self._http.redacted)
-        return request, replace(answer, address=self._numbered(self._http.redacted(_shown(address, request, sent))))
+        graphql_errors.raise_graphql_errors(request, answer, shown, self._http.redacted)
+        json_rpc_errors.raise_json_rpc_error(request, answer, shown, self._http.redacted)
+        return request, replace(
+            answer, address=self._with_answer_number(self._http.redacted(_shown_address(address, request, sent)))
+        )
 
     def _measure_clock(self, answer: ApiAnswer) -> None:
         """Note by how much the API's clock is behind this machine's, from its freshest answer."""
@@ -424,7 +438,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))
 
-    def _numbered(self, shown: str) -> str:
+    def _with_answer_number(self, shown: str) -> str:
         """Add a number to *shown* from its second answer on, because bodies and masked values do not show in an
         address.
         """
@@ -445,7 +459,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
 
 @dataclass(slots=True)
-class _List:
+class _ListReading:
     """A list that is read.
 
     Attributes:
@@ -461,7 +475,7 @@ class _List:
     first: ApiRequest
     paginator: Paginator
     evidence: ListEvidence | None
-    signs: SignsOfMore
+    signs: SignsOfUnreadRecords
     records: str | None
     sent: frozenset[tuple[str, str]]
     latest: ApiRequest | None = None
@@ -469,7 +483,7 @@ class _List:
     first_length: int = 0
     second: Sequence[Any] = ()
 
-    def note(self, request: ApiRequest, found: Sequence[Any]) -> None:
+    def record_page(self, request: ApiRequest, found: Sequence[Any]) -> None:
         """Note what shows later whether a page was cut by the server."""
         if self.latest is None:
             name, size = self.signs.size or ("", None)
@@ -507,7 +521,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     return None
 
 
-def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
+def _with_empty_list(page: ApiAnswer, read: _ListReading) -> ApiAnswer:
     """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
     place, total = read.records and read.records.partition("/*")[0], read.paginator.total
     is_missing = place and isinstance(page.body, dict) and found_at(page.body, place) is MISSING
@@ -516,24 +530,24 @@ def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
     return replace(page, body=replaced_at(page.body, place, []))
 
 
-def _check_repeated(page: ApiAnswer, read: _List, evidence: ListEvidence, *, is_over: bool) -> None:
+def _check_repeated(page: ApiAnswer, read: _ListReading, evidence: ListEvidence, *, is_over: bool) -> None:
     """Check that a page without new records is the last one once more, and no sign of an ignored parameter."""
     repeats, has_more_pages = read.paginator.stop.repeated, evidence.pages > 1
     is_last_again = repeats and has_more_pages  # the total then shows what was passed over
     if not is_last_again and not (is_over and (has_more_pages or repeats or read.signs.says_last)):
-        raise repeated(page)
+        raise repeated_page_error(page)
     if read.signs.next_page is not None:
-        raise _in_doubt(read.signs.next_page, page)
+        raise _doubtful_list_error(read.signs.next_page, page)
 
 
-def _check_no_next(last: ApiAnswer | None, read: _List) -> None:
+def _check_no_next_page(last: ApiAnswer | None, read: _ListReading) -> None:
     """Check that the last page, after which the API lists nothing, does not tell of another one."""
     is_counted = read.evidence is not None and read.evidence.has_all
     if last is not None and not is_counted and read.signs.next_page is not None:
-        raise _in_doubt(read.signs.next_page, last)
+        raise _doubtful_list_error(read.signs.next_page, last)
 
 
-def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
+def _add_to_evidence(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
     """Add *found* to *evidence*, and return whether that has new records or none at all."""
     evidence.empty_pages = 0 if found else evidence.empty_pages + 1
     if evidence.empty_pages > MAX_EMPTY_PAGES:
@@ -542,20 +556,20 @@ def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer
             message, where=answer.address, hint="declare in stop how the API ends its lists", code="list_without_end"
         )
     total = paginator.stated_total(answer) if found or not evidence.pages else None
-    return evidence.take(found, total)
+    return evidence.add_page(found, total)
 
 
-def _in_doubt(sign: str, page: ApiAnswer) -> DoubtfulListError:
+def _doubtful_list_error(sign: str, page: ApiAnswer) -> DoubtfulListError:
     return DoubtfulListError(
         f"the list ended here, although {sign}", where=page.address, hint=_MORE, code="list_incomplete"
     )
 
 
-def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
+def _check_new_position(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
     """Add the position of the page after *page* to *seen*, and refuse it if it is there already."""
     place = hash(following.position)
     if place in seen and not paginator.repeats:
-        raise repeated(page)
+        raise repeated_page_error(page)
     seen.add(place)
 
 
@@ -576,7 +590,7 @@ def _only_list(body: Any) -> list[Any] | None:
     return found[0] if len(found) == 1 else None
 
 
-def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:
+def _shown_address(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:
     """Return *address* with the paginator's parameters; parameters in *sent* are masked."""
     parts = urlsplit(address)
     members = parse_qsl(parts.query, keep_blank_values=True)
@@ -587,7 +601,7 @@ def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) 
     return f"{address}{'&' if parts.query else '?'}{shown}" if shown else address
 
 
-def _joined(page: ApiAnswer, address: str, following: str) -> str:
+def _joined_address(page: ApiAnswer, address: str, following: str) -> str:
     if len(following) > MAX_ADDRESS:
         reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
         raise RefusedError(reason, where=page.address, code="next_address_refused")

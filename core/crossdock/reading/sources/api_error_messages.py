@@ -19,7 +19,7 @@ _NAMES = ("o:errordetails", "detail", "title", "message", "text", "error_descrip
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 
-def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
+def error_reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
     """Return the message of an error answer, at most `SHOWN` characters, without credentials and personal data."""
     try:
         return message_of(exact_json.loads(body), redacted)
@@ -27,18 +27,22 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
         text = body[:_LONGEST].decode(errors="replace")
     if "html" in content_type.lower():
         title = _TITLE.search(text)
-        return _shown(unescape(title[1]) if title else "", redacted)
-    return _shown(text, redacted) if content_type.lower().startswith("text/plain") else ""
+        return _redacted_and_shortened(unescape(title[1]) if title else "", redacted)
+    return _redacted_and_shortened(text, redacted) if content_type.lower().startswith("text/plain") else ""
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
     """Return the messages of *document* or, if it has none at the top, of inner members such as ``userErrors``."""
-    texts = (*_messages(document, 3),) or (*_inner_messages(document, _DEEPEST),) or (*_in_place_of_record(document),)
+    texts = (
+        (*_messages(document, 3),)
+        or (*_inner_messages(document, _DEEPEST),)
+        or (*_messages_in_place_of_record(document),)
+    )
     found = dict.fromkeys(texts)
-    return _shown("; ".join(found), redacted)
+    return _redacted_and_shortened("; ".join(found), redacted)
 
 
-def _shown(text: str, redacted: Callable[[str], str]) -> str:
+def _redacted_and_shortened(text: str, redacted: Callable[[str], str]) -> str:
     """Redact and shorten *text*. Credentials are removed first, because masks and cuts would leave parts of them."""
     return printable(_PERSONAL.sub("(personal)", " ".join(redacted(text).split())))[:SHOWN]
 
@@ -53,7 +57,7 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, dict) and depth:
         members = {name.casefold(): each for name, each in value.items()}  # APIs in .NET say Message
         for name in _NAMES:
-            found = list(_messages(members.get(name), depth - 1)) or list(_by_member(name, members.get(name)))
+            found = list(_messages(members.get(name), depth - 1)) or list(_messages_by_member(name, members.get(name)))
             if found:
                 yield from found
                 return
@@ -67,14 +71,14 @@ def _inner_messages(value: Any, depth: int) -> Iterator[str]:
             yield from _inner_messages(inner, depth - 1)
 
 
-def _in_place_of_record(document: Any) -> Iterator[str]:
+def _messages_in_place_of_record(document: Any) -> Iterator[str]:
     """Yield the messages of objects that a GraphQL mutation answers with in place of a record."""
     data = document.get("data") if isinstance(document, dict) else None
     for value in data.values() if isinstance(data, dict) else ():
         yield from _messages(value.get("message"), 2) if isinstance(value, dict) else ()
 
 
-def _by_member(name: str, value: Any) -> Iterator[str]:
+def _messages_by_member(name: str, value: Any) -> Iterator[str]:
     for member, messages in list(value.items())[:_MOST] if name == "errors" and isinstance(value, dict) else ():
         for message in messages[:_MOST] if isinstance(messages, list) else [messages]:
             if isinstance(message, str):

@@ -46,7 +46,7 @@ class ApiRequest:
 
     @property
     def query(self) -> str:
-        text = urlencode([*pairs(self.params), *self.shown_params.items()])
+        text = urlencode([*parameter_pairs(self.params), *self.shown_params.items()])
         return f"?{text}" if text else ""
 
     @property
@@ -86,14 +86,14 @@ class ApiRequest:
         """The parameters of the query, and those at the top of the body and the variables that are whole numbers."""
         sent = (part for part in (self.variables, self.json) if isinstance(part, Mapping))
         inside = [(name, str(value)) for part in sent for name, value in part.items() if type(value) is int]
-        return [*pairs(self.params), *inside]
+        return [*parameter_pairs(self.params), *inside]
 
     def following(self, address: str) -> ApiRequest:
         """Return the request for the page at *address*, which holds all parameters."""
         return replace(self, path=address, params={}, page_params={})
 
 
-def pairs(params: Params) -> list[tuple[str, str]]:
+def parameter_pairs(params: Params) -> list[tuple[str, str]]:
     found = []
     for name, value in params.items():
         values = [value] if isinstance(value, str | int) else value or ()

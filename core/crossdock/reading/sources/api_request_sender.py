@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api import Api
-from crossdock.reading.sources.api_request import ApiRequest, pairs
+from crossdock.reading.sources.api_request import ApiRequest, parameter_pairs
 from crossdock.reading.transport.connector_http_client import (
     AnswerLimits,
     delivery_errors,
@@ -57,9 +57,9 @@ class ApiRequestSender:
         if isinstance(api.auth, TokenAuth):
             api.auth.message_of = partial(api_error_messages.message_of, redacted=self.redacted)
         limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
-        self._client = self._opened(limits, authorized=True)
+        self._client = self._make_client(limits, authorized=True)
 
-    def _opened(self, limits: AnswerLimits, *, authorized: bool) -> httpx.Client:
+    def _make_client(self, limits: AnswerLimits, *, authorized: bool) -> httpx.Client:
         api = self._api
         return httpx_client(
             api.base_url.rstrip("/"),
@@ -67,7 +67,7 @@ class ApiRequestSender:
             auth=api.auth if authorized else None,
             limits=limits,
             connection=api.connection if authorized else api.connection.anonymous(),
-            on_request=self._note_auth,
+            on_request=self._record_auth_values,
             transport=self._transport,
             recorded=self._recorded,
         )
@@ -79,16 +79,16 @@ class ApiRequestSender:
         content = request.content
         if content is not None:
             body["content"] = exact_json.dumps(content)
-            headers = self._unless_own({"content-type": "application/json"}) | headers
+            headers = self._headers_not_configured({"content-type": "application/json"}) | headers
         elif request.form is not None:
             body["data"] = dict(request.form)
         with unavailable_errors():
             url = quote(address + request.query, safe=UNQUOTED)
             made = self._client.build_request(request.method, url, headers=headers, **body)
             made.headers.setdefault("cache-control", "no-cache")  # asks caches for what the API has now, RFC 9111
-            self._before_auth, self._added_by_auth = _values(made), set()
-            self._sent = _texts(request) or self._sent
-            answer = _answer(self._client.send(made))
+            self._before_auth, self._added_by_auth = _header_and_query_values(made), set()
+            self._sent = _sent_texts(request) or self._sent
+            answer = _answer_of(self._client.send(made))
             self.digest = hash(answer.body)
             return answer
 
@@ -103,21 +103,21 @@ class ApiRequestSender:
     ) -> Answer:
         """Send the bytes of an operation once, as `HttpClient.send` does. After UnauthorizedError, it was not sent."""
         self._has_left = False
-        with self._auth_guard(), delivery_errors():
+        with self._auth_errors(), delivery_errors():
             address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
-            given = {**self._unless_own(_JSON), **(headers or {})}
+            given = {**self._headers_not_configured(_JSON), **(headers or {})}
             extensions = {"may_leave": may_leave}
             made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
-            self._before_auth, self._added_by_auth = _values(made), set()
-            return redacted_answer(_answer(self._client.send(made)), self.redacted)
+            self._before_auth, self._added_by_auth = _header_and_query_values(made), set()
+            return redacted_answer(_answer_of(self._client.send(made)), self.redacted)
 
-    def _unless_own(self, defaults: Mapping[str, str]) -> dict[str, str]:
+    def _headers_not_configured(self, defaults: Mapping[str, str]) -> dict[str, str]:
         """Return those of *defaults* that the headers of the connection do not set."""
         own = {name.lower() for name in (*self._api.plain_headers, *self._api.headers)}
         return {name: value for name, value in defaults.items() if name not in own}
 
     @contextmanager
-    def _auth_guard(self) -> Iterator[None]:
+    def _auth_errors(self) -> Iterator[None]:
         """Raise `AuthorCodeError` for an error of an `httpx.Auth` before the request is sent."""
         try:
             yield
@@ -133,70 +133,72 @@ class ApiRequestSender:
         """Stream the file at *address* to *path*, which changes only when the whole file has arrived."""
         part = path.with_name(f"{path.name}.part")
         limits = AnswerLimits(self._api.timeout_s, self._api.total_download_s, self._api.max_file_bytes)
-        client = self._opened(limits, authorized=authorized)
+        client = self._make_client(limits, authorized=authorized)
         try:
             with client, part.open("wb") as sink, unavailable_errors():
                 made = client.build_request("GET", quote(address, safe=UNQUOTED), extensions={"sink": sink})
-                self._before_auth = _values(made)
+                self._before_auth = _header_and_query_values(made)
                 response = client.send(made)
                 if response.status_code == 200 and response.content:  # of a transport that reads whole bodies
                     sink.write(response.content)
             if response.status_code == 200:
                 part.replace(path)
                 return Answer(200, {}, b"")
-            return _answer(response)
+            return _answer_of(response)
         finally:
             with suppress(FileNotFoundError):
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        return redacted(text, self._credentials | self._configured | self._added_by_auth | self._sent)
+        return redacted(text, self._credentials | self._configured_secrets | self._added_by_auth | self._sent)
 
     @cached_property
-    def _configured(self) -> set[str]:
+    def _configured_secrets(self) -> set[str]:
         """The secrets of the connection's settings, including those that only token requests contain."""
         found = set[str]()
         for secret in secrets_in(self._api.connection):
             with suppress(ConfigError):  # one that cannot be read was not sent
-                found |= _written(secret.reveal())
+                found |= _url_encoded_forms(secret.reveal())
         return found
 
     def close(self) -> None:
         with guarded("close", self._api.base_url, code=self._transport, settings=self._api.connection):
             self._client.close()
 
-    def _note_auth(self, request: httpx.Request) -> None:
-        self._added_by_auth |= _words(_values(request) - self._before_auth)
+    def _record_auth_values(self, request: httpx.Request) -> None:
+        self._added_by_auth |= _words(_header_and_query_values(request) - self._before_auth)
         self._has_left = self._has_left or "may_leave" in request.extensions  # else it is a request for a token
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _answer_of(response: httpx.Response) -> Answer:
     return Answer(
         response.status_code, {name.lower(): text for name, text in response.headers.items()}, response.content
     )
 
 
-def _values(request: httpx.Request) -> set[str]:
+def _header_and_query_values(request: httpx.Request) -> set[str]:
     headers = {value for name, value in request.headers.items() if name.lower() not in _HARMLESS}
     return headers | {value for _, value in request.url.params.multi_items()}
 
 
-def _texts(request: ApiRequest) -> set[str]:
-    sent = [value for _, value in pairs(request.params)]
-    values = _leaves([sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)])
-    return {written for text in values for written in _written(text)}
+def _sent_texts(request: ApiRequest) -> set[str]:
+    sent = [value for _, value in parameter_pairs(request.params)]
+    values = _texts_within(
+        [sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)]
+    )
+    return {written for text in values for written in _url_encoded_forms(text)}
 
 
-def _written(text: str) -> set[str]:
+def _url_encoded_forms(text: str) -> set[str]:
     return {text, quote(text, safe=""), quote_plus(text)}
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _texts_within(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
+            yield from _texts_within(inner)
 
 
 def _words(values: Iterable[str]) -> set[str]:

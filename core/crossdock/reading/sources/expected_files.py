@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_of
+from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted
 from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
@@ -22,13 +22,13 @@ _LONGEST = timedelta(days=366)
 _A_DAY = "1d"
 
 
-def _interval(value: Any) -> str:
+def _checked_interval(value: Any) -> str:
     if not is_duration(value, _UNITS) or span(value) > _LONGEST:
         raise ValueError(f"{str(value)!r} is not an interval such as 6h, 1d or 7d, up to 366d")
     return str(value)
 
 
-Interval = Annotated[str, BeforeValidator(_interval), duration_schema(_UNITS)]
+Interval = Annotated[str, BeforeValidator(_checked_interval), duration_schema(_UNITS)]
 
 
 class Expect(ConfigModel):
@@ -80,7 +80,7 @@ class Expectation:
 
     def violation(self, known: Iterable[FileFacts], run: SourceContext, files: str) -> UnavailableError | None:
         """Return the error of a stream that needs a new file and finds none; it has read the *known* ones before."""
-        missing, newest = self._missing(run), newest_of(known)
+        missing, newest = self._missing_file(run), newest_accepted(known)
         if missing is None or (newest is not None and missing.is_met_by(newest, by_file_time=self.expect is not None)):
             return None
         last = "there was none before"
@@ -89,21 +89,21 @@ class Expectation:
         hint = "ask the sender; run 'crossdock sync' when it has arrived. 'required: false' in the config expects none"
         return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint, code="file_missing")
 
-    def _missing(self, run: SourceContext) -> _Missing | None:
+    def _missing_file(self, run: SourceContext) -> _MissingFile | None:
         job = run.job
         if self.expect is not None:
             begin = self.expect.begin(run.clock.now(), run.patience.zone if run.patience else None)
-            return _Missing(f"no new file since {instant_text(begin)}", begin)
+            return _MissingFile(f"no new file since {instant_text(begin)}", begin)
         if not ((self.is_usual and job is not None) if self.required is None else self.required):
             return None
         if job is None:
-            return _Missing("no new file", None)
+            return _MissingFile("no new file", None)
         if job.previous_end is None:
-            return _Missing("no new file", datetime.min.replace(tzinfo=UTC))
+            return _MissingFile("no new file", datetime.min.replace(tzinfo=UTC))
         if _is_caught_up_with(job, run.clock.now()):
             return None
         ended = instant_text(job.previous_end.astimezone(UTC))
-        return _Missing(f"no new file since the job's last run ({ended})", job.previous_end)
+        return _MissingFile(f"no new file since the job's last run ({ended})", job.previous_end)
 
 
 NO_FILE_EXPECTED = Expectation()
@@ -121,7 +121,7 @@ def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _MissingFile:
     text: str
     begin: datetime | None
 

@@ -14,7 +14,7 @@ from crossdock.reading.transport.file_store import ArchivingStore, FileStore, Re
 from crossdock.state import FileFacts
 
 
-def _folder(value: str) -> str:
+def _checked_folder(value: str) -> str:
     folder = value.rstrip("/")
     try:
         split_pattern(f"{folder}/x")
@@ -25,11 +25,11 @@ def _folder(value: str) -> str:
     return folder
 
 
-ArchiveFolder = Annotated[str, AfterValidator(_folder)]
+ArchiveFolder = Annotated[str, AfterValidator(_checked_folder)]
 """A folder, relative to the same place as the files."""
 
 
-def archive(
+def archive_finished_files(
     store: FileStore,
     folder: str,
     listing: FileListing,

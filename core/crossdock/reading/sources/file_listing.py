@@ -77,9 +77,9 @@ class FileListing:
         self._markers = Markers(ready, self._folder) if ready else None
         self._manifests = split_pattern(manifests) if manifests else None
 
-    def offered(self, store: FileStore) -> list[RemoteFile]:
+    def offered_files(self, store: FileStore) -> list[RemoteFile]:
         """Return the files that count, by name. Snapshots are refused if nothing shows which is the newest."""
-        listed, self.older = self._listed(store), []
+        listed, self.older = self._list_files(store), []
         if not self._order.snapshot or not listed:
             return listed
         order, now = self._order, self._run.clock.now()
@@ -88,7 +88,7 @@ class FileListing:
         return newest
 
     def _newest_parts(self, listed: Sequence[RemoteFile]) -> list[RemoteFile]:
-        days = {file: self._order.moment(file.name) or _day(file.name) for file in listed}
+        days = {file: self._order.moment_in_name(file.name) or _date_in_name(file.name) for file in listed}
         if len(listed) > 1 and (undated := next((file for file in listed if days[file] is None), None)):
             raise RefusedError(
                 f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
@@ -106,7 +106,7 @@ class FileListing:
             )
         return [file for file in listed if days[file] == newest]
 
-    def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
+    def notes_on_skipped(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
@@ -116,20 +116,20 @@ class FileListing:
 
     def all_files(self, store: FileStore) -> list[RemoteFile]:
         found = list_below(store, self._folder, self._pattern)
-        return [file for file in found if not self._is_other(file.name)]
+        return [file for file in found if not self._is_no_data_file(file.name)]
 
     def markers(self, store: FileStore) -> dict[str, RemoteFile]:
-        return self._markers.listed(store) if self._markers else {}
+        return self._markers.list_markers(store) if self._markers else {}
 
     def marker_name(self, file: RemoteFile) -> str:
-        return self._markers.name(file.name) if self._markers else ""
+        return self._markers.marker_name(file.name) if self._markers else ""
 
     def look(self, store: FileStore) -> None:
-        files = self._listed(store)
+        files = self._list_files(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Refuse *files*, some of `offered`, that are too large or have not kept size and time for a while.
+        """Refuse *files*, some of `offered_files`, that are too large or have not kept size and time for a while.
 
         Their times are not compared with the local clock, which may differ from that of the server.
         """
@@ -141,18 +141,18 @@ class FileListing:
                 )
         if not files:
             return
-        changed, looks = self._changed(files), self._run.growth_checks
+        changed, looks = self._first_changed(files), self._run.growth_checks
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
-            looks.pause(left, self._run.clock, self._connection, store, self.look)
-            again = set(self._listed(store))
+            looks.look_and_pause(left, self._run.clock, self._connection, store, self.look)
+            again = set(self._list_files(store))
             changed = next((file for file in files if file not in again), None)
         if changed is not None:
             raise RefusedError(
                 "is still being written", where=changed.path, hint="run again when it is complete", code="file_growing"
             )
 
-    def _changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
+    def _first_changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
         """Return the first of *files* that changed since the last pause began. Another pause would be as short."""
         (names, at), self._ahead = self._ahead, (set[str](), 0.0)
         if self._run.clock.monotonic() - at > 2 * self._settle_s:
@@ -161,15 +161,15 @@ class FileListing:
             (each for each in files if each.name in names and self._since[each] == self._run.growth_checks.paused), None
         )
 
-    def _listed(self, store: FileStore) -> list[RemoteFile]:
+    def _list_files(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
         markers = self.markers(store)
         for file in list_below(store, self._folder, self._pattern):
             if file.name.lower().endswith(UNFINISHED_SUFFIXES):
                 self.left_out[file.name] = "its name says that it is not complete"
-            elif self._is_other(file.name):
+            elif self._is_no_data_file(file.name):
                 continue
-            elif self._markers and self._markers.name(file.name) not in markers:
+            elif self._markers and self._markers.marker_name(file.name) not in markers:
                 self.left_out[file.name] = f"its marker {self._markers.template} is not there"
             elif self._order.fits_no_template(file.name):
                 self.left_out[file.name] = "its name does not have the form that 'order' declares"
@@ -179,7 +179,7 @@ class FileListing:
         self._since = {file: self._since.get(file, paused) for file in files}
         return files
 
-    def _is_other(self, name: str) -> bool:
+    def _is_no_data_file(self, name: str) -> bool:
         if name.lower().endswith(UNFINISHED_SUFFIXES):
             return True
         if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
@@ -191,17 +191,17 @@ class FileListing:
         )
 
 
-def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
-    changed = _instant(file.mtime)
-    stamp = order.moment(file.name) or _day(file.name) or changed.isoformat()
+def file_facts(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
+    changed = _instant_of(file.mtime)
+    stamp = order.moment_in_name(file.name) or _date_in_name(file.name) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
-def description(file: RemoteFile) -> FileDescription:
-    return file.name, file.size, _instant(file.mtime)
+def listed_description(file: RemoteFile) -> FileDescription:
+    return file.name, file.size, _instant_of(file.mtime)
 
 
-def _day(name: str) -> str | None:
+def _date_in_name(name: str) -> str | None:
     for match in _DAY_IN_NAME.finditer(name):
         try:
             return date(*map(int, match.groups())).isoformat()
@@ -210,5 +210,5 @@ def _day(name: str) -> str | None:
     return None
 
 
-def _instant(mtime: int) -> datetime:
+def _instant_of(mtime: int) -> datetime:
     return datetime.fromtimestamp(mtime, UTC)

@@ -58,7 +58,7 @@ _EXAMPLE = 'such as "STOCK_{date:%Y%m%d}_{number}.csv"'
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class TimedName:
     """A file by its name, and when it was changed, in seconds since 1970."""
 
     name: str
@@ -66,7 +66,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class NameReading:
     shape: Shape
     dates: tuple[Date, ...]
     positions: Mapping[str, Position]
@@ -75,20 +75,20 @@ class Reading:
 class NaturalNames:
     """The readings of names. The times of all *files* help to choose one; dates far after *now* are not accepted."""
 
-    def __init__(self, files: Iterable[Named], now: datetime) -> None:
+    def __init__(self, files: Iterable[TimedName], now: datetime) -> None:
         self._shapes = dict[str, Shape]()
-        groups: dict[Shape, dict[str, list[Named]]] = {}
+        groups: dict[Shape, dict[str, list[TimedName]]] = {}
         numbers = dict[str, tuple[str, ...]]()
         for file in files:
             if file.name not in numbers:
-                self._shapes[file.name], numbers[file.name] = _parsed(file.name)
+                self._shapes[file.name], numbers[file.name] = _split_numbers(file.name)
             groups.setdefault(self._shapes[file.name], {}).setdefault(file.name, []).append(file)
         self._readings = {shape: _readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()}
 
     def are_alike(self, one: str, other: str) -> bool:
         return self._shapes[one] == self._shapes[other]
 
-    def turns(self, one: str, other: str) -> set[int]:
+    def compare_in_readings(self, one: str, other: str) -> set[int]:
         """Compare two alike names in each reading: *other* is later (1), earlier (-1), or neither (0)."""
         pairs = {(reading.positions[one], reading.positions[other]) for reading in self._readings[self._shapes[one]]}
         return {(first < second) - (first > second) for first, second in pairs}
@@ -102,18 +102,18 @@ class NaturalNames:
     def position(self, name: str) -> Position:
         return self._readings[self._shapes[name]][0].positions[name]
 
-    def templates(self, name: str) -> list[str]:
+    def suggested_templates(self, name: str) -> list[str]:
         found = list[str]()
         for reading in self._readings[self._shapes[name]]:
-            numbers = [_parsed(each)[1] for each in reading.positions]
+            numbers = [_split_numbers(each)[1] for each in reading.positions]
             with suppress(ValueError):
-                template = NameTemplate.parse(_template(reading, numbers))
+                template = NameTemplate.parse(_template_text(reading, numbers))
                 if all(template.rank(each, 0) for each in reading.positions):
                     found.append(template.text)
         return list(dict.fromkeys(found))
 
 
-def extends(base: str, other: str) -> bool:
+def is_marked_version(base: str, other: str) -> bool:
     """Return whether *other* is *base* with a mark of a correction or version at its end or beginning."""
     first, second = _SUFFIX.sub("", base), _SUFFIX.sub("", other)
     if len(second) <= len(first) or not first:
@@ -127,18 +127,18 @@ def extends(base: str, other: str) -> bool:
     return bool(_MARK.fullmatch(added)) and not edge.isdigit() and not edge.isalpha()
 
 
-def extended(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def marked_versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     stems = {name: _SUFFIX.sub("", name) for name in names}
     for step in (1, -1):
         bases = list[str]()  # each begins with the one before
         for name in sorted(stems, key=lambda name: (stems[name][::step], name)):
             while bases and not stems[name][::step].startswith(stems[bases[-1]][::step]):
                 bases.pop()
-            yield from ((base, name) for base in bases if extends(base, name))
+            yield from ((base, name) for base in bases if is_marked_version(base, name))
             bases.append(name)
 
 
-def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
+def _split_numbers(name: str) -> tuple[Shape, tuple[str, ...]]:
     shape, numbers, end = list[tuple[str, str]](), list[str](), 0
     for found in _NUMBER.finditer(name):
         shape.append((name[end : found.start()], str(found.lastgroup)))
@@ -148,11 +148,11 @@ def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
 
 
 def _readings(
-    shape: Shape, files: Mapping[str, Sequence[Named]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
-) -> list[Reading]:
+    shape: Shape, files: Mapping[str, Sequence[TimedName]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
+) -> list[NameReading]:
     texts = [numbers[name] for name in files]
-    found = list[Reading]()
-    for chosen in islice(product(*_dates(shape, texts)), _MAX_READINGS):
+    found = list[NameReading]()
+    for chosen in islice(product(*_possible_dates(shape, texts)), _MAX_READINGS):
         dates = tuple(date for date in chosen if date is not None)
         positions = dict[str, Position]()
         for name in files:
@@ -161,34 +161,34 @@ def _readings(
                 break
             positions[name] = position
         else:
-            found.append(Reading(shape, dates, positions))
+            found.append(NameReading(shape, dates, positions))
     most = max(map(_sure_dates, found))
     found = [reading for reading in found if _sure_dates(reading) == most]
     for before, after in ((_SAME_DAYS, _SAME_DAYS), (_YEAR, _MONTH)):
-        likely = [reading for reading in found if reading.dates and _is_within(reading, files, before, after)]
+        likely = [reading for reading in found if reading.dates and _is_near_file_times(reading, files, before, after)]
         if likely:
             most = max(len(reading.dates) for reading in likely)
             found = [reading for reading in likely if len(reading.dates) == most]
             break
-    return [reading for reading in found if _is_in_time(reading, files)] or found
+    return [reading for reading in found if _is_in_order_of_times(reading, files)] or found
 
 
-def _sure_dates(reading: Reading) -> int:
+def _sure_dates(reading: NameReading) -> int:
     """Return the number of unmistakable dates: with a whole year and a day, or in parts."""
     return sum(parts > 1 or ("%Y" in form and "%d" in form) for _, parts, form in reading.dates)
 
 
-def _dates(shape: Shape, names: Sequence[tuple[str, ...]]) -> list[list[Date | None]]:
+def _possible_dates(shape: Shape, names: Sequence[tuple[str, ...]]) -> list[list[Date | None]]:
     places, place = list[list[Date | None]](), 0
     while place < len(shape) - 1:
-        forms = [*_in_parts(shape, names, place), *_in_one(shape, names, place)]
+        forms = [*_dates_in_parts(shape, names, place), *_dates_in_one_number(shape, names, place)]
         if forms:
             places.append([*forms, None])
         place += max((parts for _, parts, _ in forms), default=1)
     return places
 
 
-def _in_parts(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
+def _dates_in_parts(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
     parts = shape[place : place + 3]
     kinds = [kind for _, kind in parts]
     if place + 3 >= len(shape) or kinds.count("month") > 1 or "half_day" in kinds:
@@ -206,7 +206,7 @@ def _in_parts(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Ite
             yield place, 3, form
 
 
-def _in_one(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
+def _dates_in_one_number(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
     lengths = {len(name[place]) for name in names}
     if shape[place][1] == "number" and len(lengths) == 1:
         yield from ((place, 1, form) for form in _BY_LENGTH.get(lengths.pop(), ()))
@@ -226,10 +226,10 @@ def _position(shape: Shape, numbers: tuple[str, ...], dates: tuple[Date, ...], l
         others -= set(range(place, place + parts))
     last = max((place for place, _, _ in dates), default=-1)
     ordered = sorted(others, key=lambda place: (place < last, place))
-    return tuple(moments), tuple(_value(shape[place][1], numbers[place]) for place in ordered)
+    return tuple(moments), tuple(_number_value(shape[place][1], numbers[place]) for place in ordered)
 
 
-def _value(kind: str, text: str) -> int:
+def _number_value(kind: str, text: str) -> int:
     if kind == "month":
         return _MONTHS.index(text[:3].lower()) + 1
     if kind == "number":
@@ -240,7 +240,9 @@ def _value(kind: str, text: str) -> int:
     return (hours % 12 + 12 * ("p" in text.lower())) * 3600 + minutes * 60 + seconds
 
 
-def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: timedelta, after: timedelta) -> bool:
+def _is_near_file_times(
+    reading: NameReading, files: Mapping[str, Sequence[TimedName]], before: timedelta, after: timedelta
+) -> bool:
     return all(
         -before.total_seconds() <= moment.timestamp() - file.at <= after.total_seconds()
         for name, (moments, _) in reading.positions.items()
@@ -249,12 +251,12 @@ def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: t
     )
 
 
-def _is_in_time(reading: Reading, files: Mapping[str, Sequence[Named]]) -> bool:
+def _is_in_order_of_times(reading: NameReading, files: Mapping[str, Sequence[TimedName]]) -> bool:
     ordered = sorted((reading.positions[name], file.at) for name, of in files.items() for file in of)
     return all(first[1] <= second[1] for first, second in pairwise(ordered))
 
 
-def _template(reading: Reading, names: Sequence[tuple[str, ...]]) -> str:
+def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> str:
     text, place, dates = "", 0, {place: (parts, form) for place, parts, form in reading.dates}
     while place < len(reading.shape) - 1:
         before, kind = reading.shape[place]
@@ -263,24 +265,29 @@ def _template(reading: Reading, names: Sequence[tuple[str, ...]]) -> str:
         if parts > 1:
             between = [*(text for text, _ in reading.shape[place + 1 : place + parts]), ""]
             codes = [
-                _code(code, texts) + after for code, texts, after in zip(form.split(), numbers, between, strict=True)
+                _strptime_code(code, texts) + after
+                for code, texts, after in zip(form.split(), numbers, between, strict=True)
             ]
             form = "".join(codes)
         field = (
-            f"{{date:{form}}}" if form else f"{{time:{_half_day(numbers[0])}}}" if kind == "half_day" else "{number}"
+            f"{{date:{form}}}"
+            if form
+            else f"{{time:{_half_day_format(numbers[0])}}}"
+            if kind == "half_day"
+            else "{number}"
         )
         text += before + field
         place += parts
     return text + reading.shape[-1][0]
 
 
-def _code(code: str, texts: Sequence[str]) -> str:
+def _strptime_code(code: str, texts: Sequence[str]) -> str:
     if texts[0].isalpha():
         return "%b" if {len(text) for text in texts} == {3} else "%B"
     return code.replace("%", "%-") if min(map(len, texts)) < 2 else code
 
 
-def _half_day(texts: Sequence[str]) -> str:
+def _half_day_format(texts: Sequence[str]) -> str:
     first = re.findall("[0-9]+", texts[0])
     if len(first) == 1 and len(first[0]) > 2:
         return "%I%M%S"[: len(first[0])] + texts[0][len(first[0]) : -2] + "%p"
@@ -305,19 +312,19 @@ class NameTemplate:
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
-            pattern += _literal(text[end : field.start()])
+            pattern += _escaped_literal(text[end : field.start()])
             end = field.end()
             kind, _, form = field[1].partition(":")
             group = f"{kind}{number}"
             kinds[group] = form
-            pattern += f"(?P<{group}>{_pattern(kind, form)})"
-        return cls(text, re.compile(pattern + _literal(text[end:]), flags), kinds)
+            pattern += f"(?P<{group}>{_field_pattern(kind, form)})"
+        return cls(text, re.compile(pattern + _escaped_literal(text[end:]), flags), kinds)
 
     @property
     def has_order_field(self) -> bool:
         return any(not group.startswith("text") for group in self.kinds)
 
-    def form(self) -> tuple[int, int]:
+    def number_of_dates_and_times(self) -> tuple[int, int]:
         return sum(group.startswith("date") for group in self.kinds), sum(
             group.startswith("time") for group in self.kinds
         )
@@ -340,23 +347,23 @@ class NameTemplate:
         return tuple(moments["date"]), tuple(moments["time"]), tuple(numbers), number
 
 
-def parse_all(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
+def parse_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
     """Parse templates that are compared with each other. Raises ValueError if they cannot order files."""
     templates = tuple(NameTemplate.parse(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].has_order_field):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")
-    if len({template.form() for template in templates}) > 1:
+    if len({template.number_of_dates_and_times() for template in templates}) > 1:
         raise ValueError("all templates need the same number of dates and of times, or they cannot be compared")
     return templates
 
 
-def _literal(text: str) -> str:
+def _escaped_literal(text: str) -> str:
     if "{" in text or "}" in text:
         raise ValueError(f"{text!r} in a template is neither a field nor part of a name; {_EXAMPLE}")
     return re.escape(text)
 
 
-def _pattern(kind: str, form: str) -> str:
+def _field_pattern(kind: str, form: str) -> str:
     if kind in {"number", "text"} and not form:
         return r"[0-9]{1,30}" if kind == "number" else "[^/]*?"
     if kind not in {"date", "time"} or not form:
@@ -366,11 +373,11 @@ def _pattern(kind: str, form: str) -> str:
     for code in _CODE.finditer(form):
         if code[0] not in _CODES:
             raise ValueError(f"{code[0]} in {form!r} is not a code of a {kind}; use {' '.join(_CODES)}")
-        pattern += _literal(form[end : code.start()]) + _CODES[code[0]]
+        pattern += _escaped_literal(form[end : code.start()]) + _CODES[code[0]]
         end = code.end()
         codes.add(code[0])
     _check_codes(kind, form, codes)
-    return pattern + _literal(form[end:])
+    return pattern + _escaped_literal(form[end:])
 
 
 def _check_codes(kind: str, form: str, codes: set[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Discriminator, Tag
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.file_names import Named, NaturalNames, Rank, Shape, extended, parse_all
+from crossdock.reading.sources.file_names import NaturalNames, Rank, Shape, TimedName, marked_versions, parse_templates
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
 from crossdock.values.config_models import ConfigModel
@@ -29,8 +29,8 @@ _BY_TIME = "order: modified if the rows of a file are as new as its time of chan
 _NO_RANK: Rank = ((), (), (), 0)
 
 
-def _orders(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    parse_all([value] if isinstance(value, str) else value)
+def _checked_templates(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    parse_templates([value] if isinstance(value, str) else value)
     return value
 
 
@@ -39,7 +39,7 @@ Templates = Annotated[
         Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
         Discriminator(lambda value: "one" if isinstance(value, str) else "several"),
     ],
-    AfterValidator(_orders),
+    AfterValidator(_checked_templates),
 ]
 
 
@@ -71,7 +71,9 @@ class FileOrder:
         self.declared, self.snapshot, self.ignore_case = declared, snapshot, ignore_case
         self.parts = snapshot and parts
         self._templates = (
-            parse_all([declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case)
+            parse_templates(
+                [declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case
+            )
             if isinstance(declared, NameOrder)
             else None
         )
@@ -83,7 +85,7 @@ class FileOrder:
     def fits_no_template(self, name: str) -> bool:
         return self._templates is not None and self.rank(name) is None
 
-    def moment(self, name: str) -> str | None:
+    def moment_in_name(self, name: str) -> str | None:
         """Return the first date in *name*, with the first time, as sortable text, as the declared order reads them."""
         rank = self.rank(name)
         if rank is None or not rank[0]:
@@ -92,8 +94,8 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        compared = self._compared(files, now)
-        newest = max(files, key=compared.key)
+        compared = self._comparison(files, now)
+        newest = max(files, key=compared.sort_key)
         for file in files:
             if file is not newest and (fault := compared.fault(file, newest)):
                 raise self._refusal(fault, file, newest, compared)
@@ -101,7 +103,7 @@ class FileOrder:
 
     def in_order(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
         """Sort *files* from the oldest to the newest, as far as their order is known."""
-        return sorted(files, key=self._compared(files, now).key)
+        return sorted(files, key=self._comparison(files, now).sort_key)
 
     def without_repeats(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
         """Sort as `in_order`, without files whose content a newer file has."""
@@ -112,7 +114,7 @@ class FileOrder:
         return list(found.values())
 
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
-        return self._compared([one, other], now).fault(other, one) == "older"
+        return self._comparison([one, other], now).fault(other, one) == "older"
 
     def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
         """Return whether *one* is the newer version of *last*, or a later file.
@@ -122,7 +124,7 @@ class FileOrder:
         """
         if self.declared == "any" or self.fits_no_template(one.name):
             return False
-        compared = self._compared([last, one], now)
+        compared = self._comparison([last, one], now)
         if one.name == last.name:
             return one.modified_epoch_s > last.modified_epoch_s
         if compared.are_alike(last.name, one.name):
@@ -130,10 +132,10 @@ class FileOrder:
         if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
-        compared = self._compared([*known, one], now)
+        compared = self._comparison([*known, one], now)
         return any(compared.are_alike(each.name, one.name) and not compared.fault(each, one) for each in known)
 
-    def check(
+    def refuse_older(
         self,
         unread: Sequence[FileFacts],
         known: Sequence[FileFacts],
@@ -152,14 +154,14 @@ class FileOrder:
         before = {facts.content_hash: facts for facts in known if not self.fits_no_template(facts.name)}
         again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
-        compared = self._compared([*before.values(), *unread], now)
-        for first, second in compared.pairs(new):
+        compared = self._comparison([*before.values(), *unread], now)
+        for first, second in compared.pairs_to_compare(new):
             if fault := compared.fault(first, second):
                 raise self._refusal(fault, first, second, compared)
-        of_new = compared.last(list(before.values()))
+        of_new = compared.files_to_follow(list(before.values()))
         current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.modified_epoch_s)}
         others = [facts for facts in current.values() if facts.content_hash not in again]  # those not written again
-        of_others = compared.last(others)
+        of_others = compared.files_to_follow(others)
         for facts in unread:
             is_again = facts.content_hash in again
             for last in of_others(facts.name) if is_again else of_new(facts.name):
@@ -167,13 +169,19 @@ class FileOrder:
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
                     raise self._refusal(fault, last, facts, compared, taken=True)
 
-    def _compared(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _Derived:
+    def _comparison(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
         if self._templates is not None:
             return _ByRank(self)
-        return _Derived(files, now) if self.declared is None else _ByTime()
+        return _ByNameAndTime(files, now) if self.declared is None else _ByTime()
 
     def _refusal(
-        self, fault: Fault, first: Dated, second: Dated, compared: _ByTime | _ByRank | _Derived, *, taken: bool = False
+        self,
+        fault: Fault,
+        first: Dated,
+        second: Dated,
+        compared: _ByTime | _ByRank | _ByNameAndTime,
+        *,
+        taken: bool = False,
     ) -> RefusedError:
         where = second.path if isinstance(second, RemoteFile) else second.name
         other = ("the snapshot " if self.snapshot and taken else "") + f"{first.name!r}"
@@ -198,7 +206,7 @@ class FileOrder:
 
 
 class _ByTime:
-    def key(self, file: Dated) -> Any:
+    def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
@@ -206,12 +214,12 @@ class _ByTime:
             return "older" if second.modified_epoch_s < first.modified_epoch_s else None
         return None if taken and first.name == second.name else "tie"
 
-    def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
+    def pairs_to_compare(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         return pairwise(files)
 
-    def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+    def files_to_follow(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
         """Return which of *known* a file must follow, by its name. It then follows all of them."""
-        newest = [max(known, key=self.key)] if known else []
+        newest = [max(known, key=self.sort_key)] if known else []
         return lambda _: newest
 
     def are_alike(self, one: str, other: str) -> bool:
@@ -232,7 +240,7 @@ class _ByRank(_ByTime):
     def __init__(self, order: FileOrder) -> None:
         self._order = order
 
-    def key(self, file: Dated) -> Any:
+    def sort_key(self, file: Dated) -> Any:
         return self._order.rank(file.name) or _NO_RANK, file.modified_epoch_s
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
@@ -248,19 +256,23 @@ class _ByRank(_ByTime):
         return "use a template in which they differ, or a pattern for `files` that matches one of them"
 
 
-class _Derived(_ByTime):
+class _ByNameAndTime(_ByTime):
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
-        self._names = NaturalNames([Named(file.name, file.modified_epoch_s) for file in files], now)
-        self._extended = set(extended(self._names))
+        self._names = NaturalNames([TimedName(file.name, file.modified_epoch_s) for file in files], now)
+        self._extended = set(marked_versions(self._names))
 
-    def key(self, file: Dated) -> Any:
+    def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s, self._names.shape(file.name), self._names.position(file.name)
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
         if first.name == second.name:
             return "older" if later < 0 else None
-        turns = self._names.turns(first.name, second.name) if self._names.are_alike(first.name, second.name) else {0}
+        turns = (
+            self._names.compare_in_readings(first.name, second.name)
+            if self._names.are_alike(first.name, second.name)
+            else {0}
+        )
         if turns == {0} and (second.name, first.name) in self._extended:
             turns = {-1} if later else {0}
         elif turns == {0} and taken and not later:
@@ -274,12 +286,12 @@ class _Derived(_ByTime):
     def are_alike(self, one: str, other: str) -> bool:
         if (one, other) in self._extended:
             return True
-        return self._names.are_alike(one, other) and self._names.turns(one, other) == {1}
+        return self._names.are_alike(one, other) and self._names.compare_in_readings(one, other) == {1}
 
     def are_comparable(self, one: str, other: str) -> bool:
         return self._names.are_alike(one, other)
 
-    def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
+    def pairs_to_compare(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         yield from pairwise(files)
         alike = dict[Shape, F]()
         for file in files:
@@ -293,8 +305,8 @@ class _Derived(_ByTime):
                 first, second = sorted((places[base], places[other]))
                 yield files[first], files[second]
 
-    def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
-        newest = super().last(known)
+    def files_to_follow(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+        newest = super().files_to_follow(known)
         alike, extending = dict[Shape, FileFacts](), defaultdict[str, list[FileFacts]](list)
         for facts in sorted(known, key=lambda facts: self._names.position(facts.name)):
             alike[self._names.shape(facts.name)] = facts
@@ -311,13 +323,13 @@ class _Derived(_ByTime):
         return last_of
 
     def advice(self, one: str, other: str, fault: Fault) -> str:
-        if self._names.are_alike(one, other) and (templates := self._names.templates(one)):
+        if self._names.are_alike(one, other) and (templates := self._names.suggested_templates(one)):
             shown = " or ".join(f'order: {{name: "{template}"}}' for template in templates)
             if fault == "tie":
                 return f"declare what decides: {shown}"
             return f"declare {shown} if a file that is written again keeps its place, or {_BY_TIME}"
         base, later = (other, one) if (other, one) in self._extended else (one, other)
-        forms = [template for name in (base, later) for template in self._names.templates(name)[:1]]
+        forms = [template for name in (base, later) for template in self._names.suggested_templates(name)[:1]]
         if (base, later) in self._extended and len(forms) > 1:
             shown = ", ".join(f'"{template}"' for template in forms)
             return f"if {later!r} is the newer one, declare order: {{name: [{shown}]}}; else order: modified"

@@ -21,15 +21,15 @@ from crossdock.reading.formats.control_totals import exact_numbers, plain_decima
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
-from crossdock.reading.sources.file_archiving import archive
-from crossdock.reading.sources.file_listing import FileListing, check_intake, facts_of
+from crossdock.reading.sources.file_archiving import archive_finished_files
+from crossdock.reading.sources.file_listing import FileListing, check_intake, file_facts
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
-from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
-from crossdock.reading.sources.run_context import SourceContext, writing
+from crossdock.reading.sources.manifests import Manifest, ManifestEntry, read_entries
+from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
@@ -109,7 +109,7 @@ class FileSource:
         self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[Part]]()  # by content hash
         self._stream_ids = stream_ids
         self._manifest, self._archive_to = manifest, archive_to
-        self._entries: dict[str, Entry] = {}  # by content hash
+        self._entries: dict[str, ManifestEntry] = {}  # by content hash
         manifests = manifest.files if manifest else None
         self._order = FileOrder(order, snapshot=snapshot, parts=parts, ignore_case=ignore_case)
         self._listing = FileListing(
@@ -150,9 +150,9 @@ class FileSource:
         _, unread = self.current(stream_id, expectation)
         for file in unread:
             agains = dict[str, Again]()
-            for name, rows in file.parts or self._parsed(file):
+            for name, rows in file.parts or self._parse_file(file):
                 if name not in agains:
-                    agains[name] = self._again(file.facts, name)
+                    agains[name] = self._row_rereader(file.facts, name)
                 yield RawBatch(name, rows, proof=self.proof(file), again=agains[name])
         self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id))
 
@@ -163,15 +163,17 @@ class FileSource:
 
         Both lists are in the order of acceptance. The files of this run come last, by name. See `read` for the errors.
         """
-        taken = self._taken(stream_id)
+        taken = self._files_of_run(stream_id)
         facts = [file.facts for file in taken]
         unread = self._known.unread(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
-        older = self._known.not_passed(stream_id, self._listing.older)
-        for note in self._listing.notes(older, self._known.repeated(stream_id, facts, self._copies)):
+        older = self._known.not_passed_over(stream_id, self._listing.older)
+        for note in self._listing.notes_on_skipped(
+            older, self._known.names_skipped_by_content(stream_id, facts, self._copies)
+        ):
             self._run.note(stream_id.stream.partition(":")[0], note)  # older snapshots once
         wanted = {each.content_hash for each in unread}
         return taken, [file for file in taken if file.facts.content_hash in wanted]
@@ -186,10 +188,10 @@ class FileSource:
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
-        return ((name, kept(part)) for name, part in file.parts) if file.parts else self._parsed(file)
+        return ((name, kept(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
 
     def proof(self, file: TakenFile) -> Proof:
-        file.proof = file.proof or self._proof(file.facts)
+        file.proof = file.proof or self._make_proof(file.facts)
         return file.proof
 
     def accept(self, stream_id: StreamId) -> None:
@@ -197,21 +199,21 @@ class FileSource:
         for read in self._read[stream_id]:
             read.rows = rows.get(read.name)
         self._known.accept(stream_id, self._facts)
-        self._known.pass_over(stream_id, self._listing.older)
+        self._known.record_passed_over(stream_id, self._listing.older)
 
     def finished(self, stream_id: StreamId) -> None:
         """Remove the copies that are no longer needed, because every record of *stream_id* is settled or kept."""
         self._known.finish(stream_id)
-        for content_hash in self._known.outdated(self._facts):
-            self._spool.forget(content_hash)
+        for content_hash in self._known.outdated_copies(self._facts):
+            self._spool.remove_copy(content_hash)
         if self._archive_to is not None and self._files is not None:
-            self._archive(stream_id, self._archive_to)
+            self._archive_finished(stream_id, self._archive_to)
 
-    def _archive(self, stream_id: StreamId, folder: str) -> None:
+    def _archive_finished(self, stream_id: StreamId, folder: str) -> None:
         """Move finished files. A failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
-                archive(store, folder, self._listing, self._known, self._fetched, self._facts)
+                archive_finished_files(store, folder, self._listing, self._known, self._fetched, self._facts)
         except CrossdockError as failure:
             advice = f" ({failure.hint})" if failure.hint else ""
             self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
@@ -221,22 +223,22 @@ class FileSource:
         return [file.facts for file in self._files or ()]
 
     def forget_unaccepted(self) -> None:
-        if not (self._spool.lasting and self._spool.fetched):
+        if not (self._spool.is_lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
-        finished = self._known.finished_by(self._facts)
-        for content_hash in self._spool.fetched - accepted - self._known.kept().keys():
+        finished = self._known.contents_finished_by_each(self._facts)
+        for content_hash in self._spool.fetched - accepted - self._known.kept_copies().keys():
             done = [content_hash in each for each in finished]
             if not any(done) or all(done):
-                self._spool.forget(content_hash)
+                self._spool.remove_copy(content_hash)
 
-    def _taken(self, stream_id: StreamId) -> list[TakenFile]:
+    def _files_of_run(self, stream_id: StreamId) -> list[TakenFile]:
         """Return the files of this run. A failure is kept for the other streams, so that no log-in is repeated."""
         if self._failure is not None:
             raise self._failure
         if self._files is None:
             try:
-                files = self._awaited(stream_id) if self._late_file_watch else self._take()
+                files = self._wait_for_files(stream_id) if self._late_file_watch else self._fetch_new_files()
                 self._files = [TakenFile(facts) for facts in files]
             except LateError:
                 self.forget_unaccepted()  # each attempt fetches a growing file once more
@@ -246,31 +248,31 @@ class FileSource:
                 raise
         return self._files
 
-    def _awaited(self, stream_id: StreamId) -> list[FileFacts]:
+    def _wait_for_files(self, stream_id: StreamId) -> list[FileFacts]:
         assert self._late_file_watch is not None
 
         def take() -> list[FileFacts]:
-            files = self._take()
+            files = self._fetch_new_files()
             self._known.unread(stream_id, files)  # a stale file does not end the wait
             return files
 
-        return self._late_file_watch.look(take, self._known.arrived)
+        return self._late_file_watch.take_or_wait(take, self._known.has_new_file)
 
-    def _take(self) -> list[FileFacts]:
-        with writing(self._run.spool):
+    def _fetch_new_files(self) -> list[FileFacts]:
+        with write_errors(self._run.spool):
             private_folder(self._run.spool)
         with self._open_store() as store:
             new = self._new_files(store)
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
             entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
-            names = self._spool.take(store, new, lambda: self._known.sizes(new))
-            fetched = [facts_of(file, name, self._order) for file, name in zip(new, names, strict=True)]
+            names = self._spool.fetch_or_find(store, new, lambda: self._known.accepted_sizes(new))
+            fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 entry = self._entries[facts.content_hash] = entries[facts.name]
                 entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
-        stored = self._known.stored(self._spool.has)
+        stored = self._known.with_stored_copy(self._spool.has_copy)
         ordered = self._order.without_repeats([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._order.parts:
@@ -278,23 +280,23 @@ class FileSource:
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
         elif self._order.snapshot:
             return ordered[-1:]
-        return self._known.as_accepted(ordered)
+        return self._known.in_order_of_acceptance(ordered)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
-        offered = self._listing.offered(store)
+        offered = self._listing.offered_files(store)
         if not offered and not self._listing.left_out and not self._late_file_watch:
-            self._note(f"no file matches {self._files_pattern}")
+            self._note_for_all_streams(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
-        self._listing.older.extend(passed := [file for file in offered if self._known.is_passed(file)])
-        new = [file for file in self._known.new(offered, self._spool.has) if file not in passed]
+        self._listing.older.extend(passed := [file for file in offered if self._known.is_older_and_known(file)])
+        new = [file for file in self._known.files_to_fetch(offered, self._spool.has_copy) if file not in passed]
         self._listing.check_complete(store, new)
         return new
 
-    def _note(self, text: str) -> None:
+    def _note_for_all_streams(self, text: str) -> None:
         for stream in dict.fromkeys(each.stream for each in self._stream_ids):
             self._run.note(stream, text)
 
-    def _contents(self, facts: FileFacts) -> Sequence[Part]:
+    def _unwrapped_contents(self, facts: FileFacts) -> Sequence[Part]:
         """Return the file as it was delivered, or what is in it, which is unwrapped once in a run."""
         delivered = self._spool.bytes_of(facts.content_hash)
         if not self._wrapped:
@@ -303,36 +305,36 @@ class FileSource:
             from crossdock.reading.wrappers.wrapping import unwrapped  # noqa: PLC0415  most files are not wrapped
 
             folder, clock = self._run.work, self._run.clock.monotonic
-            with writing(folder):
+            with write_errors(folder):
                 found = unwrapped(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)
             self._unwrapped[facts.content_hash] = found
         return self._unwrapped[facts.content_hash]
 
-    def _frames(self, facts: FileFacts, leniencies: Leniencies) -> Iterator[tuple[str, pl.DataFrame]]:
-        for part in self._contents(facts):
+    def _read_frames(self, facts: FileFacts, leniencies: Leniencies) -> Iterator[tuple[str, pl.DataFrame]]:
+        for part in self._unwrapped_contents(facts):
             for frame in read_rows(part.content, self._layout, name=part.name, leniencies=leniencies):
                 yield part.name, frame
 
-    def _parsed(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
+    def _parse_file(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*. Rows and failures are kept for the other streams."""
         facts, parts, rows, leniencies = file.facts, list[tuple[str, Path]](), 0, Leniencies()
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
-            self._run.reading.file(facts.name, facts.content_hash)
+            self._run.reading.mark_file(facts.name, facts.content_hash)
             is_no_change = self._empty == "no_change" and not facts.size
-            for name, frame in () if is_no_change else self._frames(facts, leniencies):
+            for name, frame in () if is_no_change else self._read_frames(facts, leniencies):
                 if len(self._stream_ids) > 1:
                     path = self._run.work / f"{secrets.token_hex(16)}.arrow"  # the folder is shared
                     parts.append((name, path))
-                    with writing(path.parent), create_private(path) as part:
+                    with write_errors(path.parent), create_private(path) as part:
                         frame.write_ipc(part)
                 rows += frame.height
                 if sums:
                     sums.add(frame)
                 yield name, frame
             if entry and sums:
-                entry.check(facts.name, "rows", rows)
+                entry.check_fact(facts.name, "rows", rows)
                 sums.check()
             if self._order.snapshot and not rows and self._empty != "all_gone":
                 hint = "check the export; a file without rows does not show that records are gone"
@@ -342,11 +344,11 @@ class FileSource:
             raise
         file.parts, file.rows = parts, rows
         if leniencies or is_no_change:
-            self._note(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
+            self._note_for_all_streams(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
 
-    def _again(self, facts: FileFacts, name: str) -> Again:
+    def _row_rereader(self, facts: FileFacts, name: str) -> Again:
         layout = self._layout
-        file = next(part.content for part in self._contents(facts) if part.name == name)
+        file = next(part.content for part in self._unwrapped_contents(facts) if part.name == name)
 
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
@@ -355,7 +357,7 @@ class FileSource:
 
         return again
 
-    def _proof(self, facts: FileFacts) -> Proof:
+    def _make_proof(self, facts: FileFacts) -> Proof:
         layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # a stated number of rows is right, or the file is refused

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.input_summary import describe_input
-from crossdock.reading.sources.run_context import Patience, SourceContext
+from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.values.config_models import ConfigModel
@@ -26,13 +26,13 @@ _UNITS = "smh"
 T = TypeVar("T")
 
 
-def _duration(value: Any) -> str:
+def _checked_duration(value: Any) -> str:
     if not is_duration(value, _UNITS) or span(value) > LONGEST:
         raise ValueError(f"{str(value)!r} is not a duration such as 90s, 45m or 6h, up to 24h")
     return str(value)
 
 
-Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
+Duration = Annotated[str, BeforeValidator(_checked_duration), duration_schema(_UNITS)]
 
 
 class Wait(ConfigModel):
@@ -48,7 +48,7 @@ class Wait(ConfigModel):
     """What to do when no file has arrived: run ``without`` one, or fail with exit 3."""
 
     @model_validator(mode="after")
-    def _one_end(self) -> Self:
+    def _check_one_end(self) -> Self:
         if (self.until is None) == (self.for_ is None):
             raise ValueError("needs either until or for, but not both")
         return self
@@ -57,7 +57,7 @@ class Wait(ConfigModel):
     def pause(self) -> timedelta:
         return span(self.poll)
 
-    def deadline(self, patience: Patience) -> datetime:
+    def deadline(self, patience: WaitingRun) -> datetime:
         """Return the instant until which a run waits, in UTC. Skipped and repeated times count as in `Expect.begin`."""
         since = patience.since.astimezone(UTC)
         if self.for_ is not None:
@@ -85,7 +85,7 @@ class LateError(UnavailableError):
 class LateFileWatch:
     """Waits for the late files of one source in one run. `early` is true if the attempt began before the deadline."""
 
-    def __init__(self, wait: Wait, files: str, run: SourceContext, patience: Patience) -> None:
+    def __init__(self, wait: Wait, files: str, run: SourceContext, patience: WaitingRun) -> None:
         self._wait, self._files, self._run = wait, files, run
         deadline = wait.deadline(patience)
         self._deadline = self._now + (deadline - run.clock.now())  # by the monotonic clock
@@ -94,7 +94,7 @@ class LateFileWatch:
         self._late: LateError | None = None
         self.early, self.without = True, ""
 
-    def look(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
+    def take_or_wait(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
         """Call *take* and return its result if *arrived* is true of it or the time is over.
 
         While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.
@@ -111,12 +111,12 @@ class LateFileWatch:
             taken = take()
         except (RefusedError, UnavailableError) as failure:
             if self.early:
-                raise self._put_off(f"{failure.where or self._files}: {failure.message}", left) from failure
+                raise self._late_error(f"{failure.where or self._files}: {failure.message}", left) from failure
             raise
         if arrived(taken):
             return taken
         if self.early:
-            raise self._put_off(f"{self._files}: no new file", left)
+            raise self._late_error(f"{self._files}: no new file", left)
         if self._wait.then == "fail":
             hint = "ask the sender; run 'crossdock sync' when it has arrived, or set 'then: without' to do without it"
             raise UnavailableError(
@@ -129,7 +129,7 @@ class LateFileWatch:
     def _now(self) -> timedelta:
         return timedelta(seconds=self._run.clock.monotonic())
 
-    def _put_off(self, reason: str, left: timedelta) -> LateError:
+    def _late_error(self, reason: str, left: timedelta) -> LateError:
         if self._late is None:
             self._run.note("", f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
@@ -138,7 +138,9 @@ class LateFileWatch:
         return self._late
 
 
-def has_come(run: SourceContext, streams: Sequence[str], taken: Sequence[FileFacts], *, snapshot: bool) -> bool:
+def has_arrived_since_due(
+    run: SourceContext, streams: Sequence[str], taken: Sequence[FileFacts], *, snapshot: bool
+) -> bool:
     """Return whether a file was taken in since the run was due, or a snapshot was exported again with known content."""
     assert run.patience is not None
     known = [run.intake.known(stream) for stream in streams]

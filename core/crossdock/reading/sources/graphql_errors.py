@@ -23,11 +23,11 @@ class GraphQLError(RemoteError):
         self.codes = codes
 
 
-def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
-    return frozenset() if request.graphql is None else codes_in(answer)
+def error_codes_of_query(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
+    return frozenset() if request.graphql is None else error_codes(answer)
 
 
-def codes_in(answer: ApiAnswer) -> frozenset[str]:
+def error_codes(answer: ApiAnswer) -> frozenset[str]:
     """Return the ``extensions.code`` of each error of a GraphQL answer that has one."""
     errors = answer.at("/errors")
     found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
@@ -36,17 +36,17 @@ def codes_in(answer: ApiAnswer) -> frozenset[str]:
 
 
 def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
-    return THROTTLED in codes_of(request, answer)
+    return THROTTLED in error_codes_of_query(request, answer)
 
 
 def is_failed(request: ApiRequest, answer: ApiAnswer) -> bool:
-    return not _FAILED.isdisjoint(codes_of(request, answer))
+    return not _FAILED.isdisjoint(error_codes_of_query(request, answer))
 
 
-def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+def raise_graphql_errors(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
     """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
         reason = api_error_messages.message_of(errors, redacted)
         message = f"answered with GraphQL errors: {reason or 'without a message'}"
-        raise GraphQLError(message, codes_of(request, answer), where=shown)
+        raise GraphQLError(message, error_codes_of_query(request, answer), where=shown)

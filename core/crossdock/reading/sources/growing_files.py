@@ -23,7 +23,7 @@ _Due = Callable[[], Iterable[Look]]
 @runtime_checkable
 class AnnouncesFiles(Protocol):
     def announce_looks(self, ctx: Any) -> None:
-        """Called when a run begins that will read the stream. It calls `GrowthChecks.expect` of the run."""
+        """Called when a run begins that will read the stream, to call `GrowthChecks.announce_connection`."""
 
 
 class GrowthChecks:
@@ -33,19 +33,19 @@ class GrowthChecks:
         self.paused = 0.0
         self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
 
-    def expect(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
+    def announce_connection(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
         """Announce that the run will read *connection*. *due* returns the looks at files that are not taken in yet."""
         _, all_due = self._expected.setdefault(connection, (open_store, []))
         all_due.append(due)
 
-    def pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
+    def look_and_pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
         """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
-            self._look_ahead(connection, store, looked)
+            self._look_at_other_files(connection, store, looked)
         clock.sleep(seconds)
         self.paused += max(seconds, 0.0)
 
-    def _look_ahead(self, connection: str, store: FileStore, looked: Look) -> None:
+    def _look_at_other_files(self, connection: str, store: FileStore, looked: Look) -> None:
         for name, (open_store, all_due) in self._expected.items():
             with suppress(CrossdockError):  # the stream meets it again when it is read
                 if looks := [each for each in dict.fromkeys(chain(*(due() for due in all_due))) if each != looked]:

@@ -50,17 +50,17 @@ def describe_input(
     passed: Collection[FileDescription] = (),
 ) -> InputFacts:
     """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
-    latest = newest_of(known)
+    latest = newest_accepted(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    listed_before = {*map(described, known), *passed}
-    arrived = [facts for facts in taken if described(facts) not in listed_before]
+    listed_before = {*map(facts_description, known), *passed}
+    arrived = [facts for facts in taken if facts_description(facts) not in listed_before]
     if unread:
         return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))
     files = [ReadFile(facts.name, None) for facts in arrived]
     return InputFacts("unchanged" if arrived else "none", files, newest, has_arrived=bool(arrived))
 
 
-def newest_of(files: Iterable[FileFacts]) -> FileFacts | None:
+def newest_accepted(files: Iterable[FileFacts]) -> FileFacts | None:
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
 
 
@@ -70,8 +70,8 @@ def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snaps
     if same is None:
         return True
     is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and described(facts) != described(same)
+    return is_again and facts_description(facts) != facts_description(same)
 
 
-def described(facts: FileFacts) -> FileDescription:
+def facts_description(facts: FileFacts) -> FileDescription:
     return facts.name, facts.size, facts.modified_at

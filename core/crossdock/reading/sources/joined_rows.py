@@ -25,7 +25,7 @@ from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectati
 from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.known_files import StreamId
-from crossdock.reading.sources.run_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own_column
 
@@ -83,7 +83,7 @@ class StoredRows:
         if not is_new:
             self._old.append(number)
         path = self._work / f"{secrets.token_hex(16)}.arrow"
-        with writing(self._work), create_private(path) as part:
+        with write_errors(self._work), create_private(path) as part:
             kept.write_ipc(part)
         self._parts.append(path)
 
@@ -114,15 +114,17 @@ class Joiner:
         """Yield *rows* with all columns, in chunks. A look-up file with different rows of one key is refused."""
         for chunk in rows.iter_slices(AT_ONCE):
             for name, rule in self._lookups.items():
-                chunk = self._looked_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
+                chunk = self._with_look_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
             for name, rule in self._joins.items():
-                chunk = self._joined(chunk, name, rule)  # noqa: PLW2901
+                chunk = self._with_join(chunk, name, rule)  # noqa: PLW2901
             yield chunk
 
     def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the new joined rows without a main row, by file, one for each record. Too many, or all, are refused."""
         for name, rule in self._joins.items():
-            seen = pl.concat([_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]])
+            seen = pl.concat(
+                [_distinct_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]]
+            )
             rows = self._stored[name].matching(seen, rule, "anti")
             if rows.height and (rows.height > MAX_ORPHANS or (seen.height and not self._matched[name])):
                 number = f"more than {MAX_ORPHANS:,}" if rows.height > MAX_ORPHANS else f"all {rows.height:,}"
@@ -139,7 +141,7 @@ class Joiner:
     ) -> Iterator[tuple[str, pl.DataFrame]]:
         if not rows.height:
             return
-        grouped = _grouped(rows, name, rule, pl.col(FILE).first(), pl.col(LINE).first())
+        grouped = _grouped_by_record(rows, name, rule, pl.col(FILE).first(), pl.col(LINE).first())
         grouped = grouped.rename({theirs: ours for ours, theirs in rule.on.items()})
         others = [column for column in columns if column not in grouped.columns]
         grouped = grouped.with_columns(
@@ -148,8 +150,8 @@ class Joiner:
         for (file,), part in grouped.group_by(FILE, maintain_order=True):
             yield str(file), part.drop(FILE)
 
-    def _looked_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
-        found = self._stored[name].matching(_keys(rows, rule), rule)
+    def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        found = self._stored[name].matching(_distinct_keys(rows, rule), rule)
         newest = found.unique(columns_named(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
@@ -165,22 +167,22 @@ class Joiner:
         is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
         return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
 
-    def _joined(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
-        keys = _keys(rows, rule)
+    def _with_join(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        keys = _distinct_keys(rows, rule)
         self._seen[name].append(keys)
         found = self._stored[name].matching(keys, rule)
         self._matched[name] = self._matched[name] or found.height > 0
-        grouped = _grouped(found, name, rule)
+        grouped = _grouped_by_record(found, name, rule)
         ours, theirs = columns_named(rule.on), columns_named(rule.theirs)
         return rows.join(grouped, left_on=ours, right_on=theirs, how="left", maintain_order="left")
 
 
-def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+def _distinct_keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     is_named = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.on))
     return rows[list(rule.on)].filter(is_named).unique()
 
 
-def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
+def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
     rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias(_ROW))
     rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
@@ -297,31 +299,31 @@ class JoinedFiles:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        found = self._found()
+        found = self._current_files()
         self._report_inputs()
         (current, unread), *others = found
         by_name = dict(zip(self._others, others, strict=True))
         main, is_new = self._main, self._reads_all and any(new for _, new in found)
         read = current if is_new else unread
         if read:
-            yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
+            yield from self._joined_batches(read, {name: files for name, (files, _) in by_name.items()})
         elif any(by_name[name][1] for name in self._joins) or (is_new and main.source.finished_before(main.stream_id)):
-            raise self._no_file(main)
+            raise self._no_file_error(main)
         if read or not unread:
-            self._run.intakes.add(self._main.stream_id.stream, self._accept)
+            self._run.intakes.add(self._main.stream_id.stream, self._accept_all)
 
     def finished(self) -> None:
         for part in self._parts:
             part.source.finished(part.stream_id)
 
-    def _found(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
+    def _current_files(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
         return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
 
-    def _accept(self) -> None:
+    def _accept_all(self) -> None:
         for part in self._parts:
             part.source.accept(part.stream_id)
 
-    def _no_file(self, part: Part) -> RefusedError:
+    def _no_file_error(self, part: Part) -> RefusedError:
         hint = "nothing was imported; run again when it has arrived"
         return RefusedError(
             f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint, code="file_missing_for_join"
@@ -337,14 +339,16 @@ class JoinedFiles:
             if error := run.failures.pop(part.stream_id.stream, None):
                 run.failures.setdefault(stream, error)
 
-    def _joined(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Iterator[RawBatch]:
-        stored = {name: self._stored(name, other, others[name]) for name, other in self._others.items()}
+    def _joined_batches(
+        self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]
+    ) -> Iterator[RawBatch]:
+        stored = {name: self._store_rows(name, other, others[name]) for name, other in self._others.items()}
         rules = (
             {name: other.rule for name, other in self._lookups.items()},
             {name: other.rule for name, other in self._joins.items()},
         )
         joiner = Joiner(*rules, stored, self._run.work)
-        proof = self._proof(read, others)
+        proof = self._combined_proof(read, others)
         columns: list[str] = []
         for file in read:
             for name, rows in self._main.source.rows(file):
@@ -354,9 +358,9 @@ class JoinedFiles:
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
 
-    def _stored(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
+    def _store_rows(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
         if not files:
-            raise self._no_file(other.part)
+            raise self._no_file_error(other.part)
         stored = StoredRows(other.columns, self._run.work)
         # rows of a finished file without a row of the main source were reported when it was new
         reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
@@ -369,7 +373,7 @@ class JoinedFiles:
                 stored.add(source, number, prepared, is_new=is_new)
         return stored
 
-    def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
+    def _combined_proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
         """Return the proof: all files of a snapshot must be complete, and only those of the main source count."""
         own = [self._main.source.proof(file) for file in read]
         proofs = own + [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]

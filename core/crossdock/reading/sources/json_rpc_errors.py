@@ -19,7 +19,7 @@ _WRONG_QUERY = frozenset({
 _NOT_IMPLEMENTED = frozenset({501, 505})
 
 
-def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+def raise_json_rpc_error(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
     call = request.json
     if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
         return

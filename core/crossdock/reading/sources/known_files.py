@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, TypeVar
 
-from crossdock.reading.sources.file_listing import description, facts_of
+from crossdock.reading.sources.file_listing import file_facts, listed_description
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.file_wait import has_come
-from crossdock.reading.sources.input_summary import described, is_to_remember
+from crossdock.reading.sources.file_wait import has_arrived_since_due
+from crossdock.reading.sources.input_summary import facts_description, is_to_remember
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -61,7 +61,7 @@ class KnownFiles:
         self._unclear = set[FileDescription]()  # the files among them that may be newer than those read since
         self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # cached until this source changes it
 
-    def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
+    def _cached_from_log(self, what: Callable[..., T], stream: str, version: str = "") -> T:
         """Return what the intake log says. The result is cached, because only this run writes to the log."""
         key = what, stream, version
         if key not in self._looked_up:
@@ -69,31 +69,34 @@ class KnownFiles:
         found: T = self._looked_up[key]
         return found
 
-    def _all_done(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._look_up(self._intake.done, stream_id.stream, stream_id.version)
+    def _all_finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._cached_from_log(self._intake.done, stream_id.stream, stream_id.version)
 
     def _unfinished(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._look_up(self._intake.unfinished, stream_id.stream)
+        return self._cached_from_log(self._intake.unfinished, stream_id.stream)
 
-    def _known(self, stream_id: StreamId) -> list[FileFacts]:
-        return self._look_up(self._intake.known, stream_id.stream)
+    def _ever_accepted(self, stream_id: StreamId) -> list[FileFacts]:
+        return self._cached_from_log(self._intake.known, stream_id.stream)
 
-    def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
+    def files_to_skip(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files to skip: all finished files, but only the last snapshot, since an older one may return.
 
         No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
         """
-        done = self._all_done(stream_id)
+        done = self._all_finished(stream_id)
         if not self._snapshot:
             return done
         return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
-    def finished_by(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
+    def contents_finished_by_each(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
         """Return the contents that each stream has finished, without those of *files* that it must read again."""
-        return [self.done(stream_id).keys() - self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
+        return [
+            self.files_to_skip(stream_id).keys() - self._contents_not_finished_by(stream_id, files)
+            for stream_id in self._stream_ids
+        ]
 
-    def _contents_new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
-        return {facts.content_hash for facts in self.new_to(stream_id, files)}
+    def _contents_not_finished_by(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
+        return {facts.content_hash for facts in self.not_finished_by(stream_id, files)}
 
     def unfinished(self) -> Iterator[FileFacts]:
         """Yield the files that a run accepted and did not finish. The source may have removed them since."""
@@ -102,78 +105,90 @@ class KnownFiles:
 
     def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
-        unread = self.new_to(stream_id, files)
+        unread = self.not_finished_by(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
-        returned = {facts.content_hash for facts in unread if self._has_come(stream_id, facts)}
+        returned = {facts.content_hash for facts in unread if self._has_finished(stream_id, facts)}
         now = self._run.clock.now()
-        self._order.check(unread, self._known(stream_id), now, late=self._takes_late, returned=returned)
+        self._order.refuse_older(unread, self._ever_accepted(stream_id), now, late=self._takes_late, returned=returned)
         return unread
 
-    def repeated(self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]) -> list[str]:
+    def names_skipped_by_content(
+        self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]
+    ) -> list[str]:
         """Return the names of files that are skipped because of their content: they may be meant to be newer."""
         if self._snapshot:
             return []
-        unread = {facts.content_hash for facts in self.new_to(stream_id, files)}
+        unread = {facts.content_hash for facts in self.not_finished_by(stream_id, files)}
         read = [facts for facts in files if facts.content_hash not in unread and not self._is_known(stream_id, facts)]
-        self._repeated[stream_id] = {described(facts) for facts in (*read, *copies)}
+        self._repeated[stream_id] = {facts_description(facts) for facts in (*read, *copies)}
         named = [facts for facts in read if not self._is_sent_again(stream_id, facts)]
-        self._unclear.update(map(described, named))
-        before = self._passed(stream_id)
-        return [facts.name for facts in (*named, *sorted(copies, key=described)) if described(facts) not in before]
+        self._unclear.update(map(facts_description, named))
+        before = self._passed_over(stream_id)
+        return [
+            facts.name
+            for facts in (*named, *sorted(copies, key=facts_description))
+            if facts_description(facts) not in before
+        ]
 
     def _is_known(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        known = self.done(stream_id).get(facts.content_hash)
-        return known is not None and described(known) == described(facts)
+        known = self.files_to_skip(stream_id).get(facts.content_hash)
+        return known is not None and facts_description(known) == facts_description(facts)
 
     def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        before = self._last(stream_id), self._by_name(stream_id).get(facts.name)
+        before = self._last_finished(stream_id), self._finished_by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
-    def is_passed(self, snapshot: RemoteFile) -> bool:
-        facts = facts_of(snapshot, "", self._order)
+    def is_older_and_known(self, snapshot: RemoteFile) -> bool:
+        facts = file_facts(snapshot, "", self._order)
         return self._snapshot and any(
-            description(snapshot) in self._passed(stream_id)
-            and any(self._order.is_older(facts, known, self._run.clock.now()) for known in self._known(stream_id))
+            listed_description(snapshot) in self._passed_over(stream_id)
+            and any(
+                self._order.is_older(facts, known, self._run.clock.now()) for known in self._ever_accepted(stream_id)
+            )
             for stream_id in self._stream_ids
         )
 
-    def _passed(self, stream_id: StreamId) -> set[FileDescription]:
-        return self._look_up(self._intake.passed, stream_id.stream)
+    def _passed_over(self, stream_id: StreamId) -> set[FileDescription]:
+        return self._cached_from_log(self._intake.passed, stream_id.stream)
 
-    def not_passed(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
-        known = self._passed(stream_id) | {described(facts) for facts in self._known(stream_id)}
-        return [file for file in older if description(file) not in known]
+    def not_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
+        known = self._passed_over(stream_id) | {facts_description(facts) for facts in self._ever_accepted(stream_id)}
+        return [file for file in older if listed_description(file) not in known]
 
-    def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        files = {description(file) for file in older} | self._repeated.get(stream_id, set())
-        if files != self._passed(stream_id):
+    def record_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
+        files = {listed_description(file) for file in older} | self._repeated.get(stream_id, set())
+        if files != self._passed_over(stream_id):
             self._intake.pass_over(stream_id.stream, files)
             self._looked_up.clear()
 
-    def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def not_finished_by(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the *files* that *stream_id* has not finished, including stale ones."""
-        returned = self._returned(stream_id, files)
-        return [facts for facts in files if facts in returned or not self._has_come(stream_id, facts)]
+        returned = self._files_to_read_again(stream_id, files)
+        return [facts for facts in files if facts in returned or not self._has_finished(stream_id, facts)]
 
-    def _has_come(self, stream_id: StreamId, facts: FileFacts) -> bool:
+    def _has_finished(self, stream_id: StreamId, facts: FileFacts) -> bool:
         """Return whether the stream has finished a file with this content; after an undo, this very file."""
-        known = self.done(stream_id).get(facts.content_hash)
+        known = self.files_to_skip(stream_id).get(facts.content_hash)
         if known is not None:
-            return not known.is_undone or described(known) == described(facts)
-        return not self._snapshot and facts.content_hash in self._forgotten(stream_id)
+            return not known.is_undone or facts_description(known) == facts_description(facts)
+        return not self._snapshot and facts.content_hash in self._forgotten_hashes(stream_id)
 
-    def _returned(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
+    def _files_to_read_again(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
         """Return the *files* to read again: their content was read before, and other content since then."""
         returned = set[FileFacts]()
-        if self._snapshot or not any(self._has_come(stream_id, facts) for facts in files):
+        if self._snapshot or not any(self._has_finished(stream_id, facts) for facts in files):
             return returned
-        last, by_name, passed = self._last(stream_id), dict(self._by_name(stream_id)), self._passed(stream_id)
+        last, by_name, passed = (
+            self._last_finished(stream_id),
+            dict(self._finished_by_name(stream_id)),
+            self._passed_over(stream_id),
+        )
         for facts in self._order.in_order(files, self._run.clock.now()):
             if self._is_known(stream_id, facts):
                 continue
-            if self._has_come(stream_id, facts):
-                is_rewritten = described(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
+            if self._has_finished(stream_id, facts):
+                is_rewritten = facts_description(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
                 if not (is_rewritten or self._follows(stream_id, facts, last)):
                     continue
                 returned.add(facts)
@@ -183,27 +198,27 @@ class KnownFiles:
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:
             return False
-        return self._order.follows(facts, last, self._all_done(stream_id).values(), self._run.clock.now())
+        return self._order.follows(facts, last, self._all_finished(stream_id).values(), self._run.clock.now())
 
-    def _by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._look_up(self._done_by_name, stream_id.stream, stream_id.version)
+    def _finished_by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._cached_from_log(self._read_finished_by_name, stream_id.stream, stream_id.version)
 
-    def _done_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
-        return {facts.name: facts for facts in self._all_done(StreamId(stream, version)).values()}
+    def _read_finished_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
+        return {facts.name: facts for facts in self._all_finished(StreamId(stream, version)).values()}
 
-    def _last(self, stream_id: StreamId) -> FileFacts | None:
+    def _last_finished(self, stream_id: StreamId) -> FileFacts | None:
         """Return the last file that the stream has finished: the newest of those that were accepted together."""
-        return self._look_up(self._last_done, stream_id.stream, stream_id.version)
+        return self._cached_from_log(self._read_last_finished, stream_id.stream, stream_id.version)
 
-    def _last_done(self, stream: str, version: str) -> FileFacts | None:
-        done = list(self._all_done(StreamId(stream, version)).values())
+    def _read_last_finished(self, stream: str, version: str) -> FileFacts | None:
+        done = list(self._all_finished(StreamId(stream, version)).values())
         together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
         return self._order.in_order(together, self._run.clock.now())[-1] if together else None
 
-    def _forgotten(self, stream_id: StreamId) -> Digests:
-        return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
+    def _forgotten_hashes(self, stream_id: StreamId) -> Digests:
+        return self._cached_from_log(self._intake.forgotten, stream_id.stream, stream_id.version)
 
-    def kept(self) -> dict[str, FileFacts]:
+    def kept_copies(self) -> dict[str, FileFacts]:
         """Return the finished files whose copies are kept, by content hash: the last snapshot, or recent files."""
         if self._kept_for is None:
             return {}
@@ -222,8 +237,8 @@ class KnownFiles:
             )
         return kept
 
-    def stored(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
-        return [facts for facts in (*self.kept().values(), *self.unfinished()) if has_copy(facts.content_hash)]
+    def with_stored_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
+        return [facts for facts in (*self.kept_copies().values(), *self.unfinished()) if has_copy(facts.content_hash)]
 
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files that the stream has finished under any version, by content hash, oldest first.
@@ -232,108 +247,114 @@ class KnownFiles:
         """
         unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
-        for facts in self._known(stream_id):
+        for facts in self._ever_accepted(stream_id):
             if facts.content_hash in unfinished or facts.is_undone:
                 continue
             before = finished.get(facts.content_hash)
-            if self._snapshot or (before is not None and described(before) != described(facts)):
+            if self._snapshot or (before is not None and facts_description(before) != facts_description(facts)):
                 finished.pop(facts.content_hash, None)
             finished.setdefault(facts.content_hash, facts)
         return finished
 
-    def as_accepted(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def in_order_of_acceptance(self, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Sort *files* in the order of their first acceptance under any version; new and returned files come last."""
         by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
-        for facts in chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids):
-            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, described(facts))
+        for facts in chain.from_iterable(self._ever_accepted(stream_id) for stream_id in self._stream_ids):
+            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, facts_description(facts))
             by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
             by_description[exact] = min(by_description.get(exact, at), at)
-        new = set[FileFacts]().union(*(self.new_to(stream_id, files) for stream_id in self._stream_ids))
+        new = set[FileFacts]().union(*(self.not_finished_by(stream_id, files) for stream_id in self._stream_ids))
 
         def accepted(facts: FileFacts) -> datetime:
             same = _NOT_YET if facts in new else by_content.get(facts.content_hash, _NOT_YET)
-            return by_description.get((facts.content_hash, described(facts)), same)
+            return by_description.get((facts.content_hash, facts_description(facts)), same)
 
         return sorted(files, key=accepted)
 
-    def outdated(self, taken: Sequence[FileFacts]) -> list[str]:
-        kept = self.kept()
-        by_all = set.intersection(*map(set, self.finished_by(taken)))
+    def outdated_copies(self, taken: Sequence[FileFacts]) -> list[str]:
+        kept = self.kept_copies()
+        by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
         if self._kept_for is not None:
             finished += [each for stream_id in self._stream_ids for each in self.finished(stream_id)]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
-    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
+    def files_to_fetch(
+        self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True
+    ) -> list[RemoteFile]:
         """Return the *offered* files that some stream has not finished, or whose kept copy is lost."""
-        lost = {each for each in self.kept() if not has_copy(each)}
+        lost = {each for each in self.kept_copies() if not has_copy(each)}
         known = [
             {
-                described(facts)
-                for facts in self.done(stream_id).values()
-                if facts.content_hash not in lost and self._is_steady(facts)
+                facts_description(facts)
+                for facts in self.files_to_skip(stream_id).values()
+                if facts.content_hash not in lost and self._is_unchanged_since_read(facts)
             }
             for stream_id in self._stream_ids
         ]
-        return [file for file in offered if not all(description(file) in done for done in known)]
+        return [file for file in offered if not all(listed_description(file) in done for done in known)]
 
     def finished_by_all(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
-        done = [self._all_done(stream_id) for stream_id in self._stream_ids]
-        by_all = set.intersection(*map(set, self.finished_by(taken)))
-        read = [{described(facts) for facts in files.values() if self._is_steady(facts)} for files in done]
+        done = [self._all_finished(stream_id) for stream_id in self._stream_ids]
+        by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
+        read = [
+            {facts_description(facts) for facts in files.values() if self._is_unchanged_since_read(facts)}
+            for files in done
+        ]
         now = self._run.clock.now()
         finished = [
             file
             for file in listed
-            if all(description(file) in each for each in read)
+            if all(listed_description(file) in each for each in read)
             or (
                 file in fetched
-                and description(file) not in self._unclear
-                and self._kept_still(file.modified_epoch_s, now)
+                and listed_description(file) not in self._unclear
+                and self._was_unchanged_when_read(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
         ]
         return sorted(finished, key=lambda file: (file.mtime, file.name))
 
-    def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
+    def accepted_sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
         """Yield the sizes of all accepted files. Forgotten files may have the size of any of *new*."""
         for stream_id in self._stream_ids:
-            yield from (facts.size for facts in self._known(stream_id))
-        if any(map(self._forgotten, self._stream_ids)):
+            yield from (facts.size for facts in self._ever_accepted(stream_id))
+        if any(map(self._forgotten_hashes, self._stream_ids)):
             yield from (file.size for file in new)
 
     def mark_seen(self, listed: Sequence[RemoteFile]) -> None:
         """Mark known files that are still listed, once a day, so that the state keeps them."""
-        there, day_ago = {description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        there, day_ago = {listed_description(file) for file in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._stream_ids:
             seen = [
                 facts.content_hash
-                for facts in self.done(stream_id).values()
-                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and described(facts) in there
+                for facts in self.files_to_skip(stream_id).values()
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and facts_description(facts) in there
             ]
             if seen:
                 self._intake.mark_seen(stream_id.stream, stream_id.version, seen)
                 self._looked_up.clear()
 
-    def arrived(self, files: Sequence[FileFacts]) -> bool:
+    def has_new_file(self, files: Sequence[FileFacts]) -> bool:
         """Return whether one of *files* is new to every stream, or has come since the run was due.
 
         A snapshot that an earlier run has read is not new, even if it is read again because it proved no removals.
         """
         new = [
-            self._contents_new_to(stream_id, files) - (self._unfinished(stream_id).keys() if self._snapshot else set())
+            self._contents_not_finished_by(stream_id, files)
+            - (self._unfinished(stream_id).keys() if self._snapshot else set())
             for stream_id in self._stream_ids
         ]
         streams = [stream_id.stream for stream_id in self._stream_ids]
-        return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
+        return bool(set.intersection(*new)) or has_arrived_since_due(self._run, streams, files, snapshot=self._snapshot)
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
-        done = self.done(stream_id)  # a listed file that was forgotten is recorded again
-        returned = self._returned(stream_id, files)
+        done = self.files_to_skip(stream_id)  # a listed file that was forgotten is recorded again
+        returned = self._files_to_read_again(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
-        self._repeated.setdefault(stream_id, set()).update(described(facts) for facts in replaced if facts)
+        self._repeated.setdefault(stream_id, set()).update(facts_description(facts) for facts in replaced if facts)
         snapshot = self._snapshot
         listed = [each for each in files if each in returned or is_to_remember(each, done, snapshot=snapshot)]
         if listed:
@@ -344,11 +365,13 @@ class KnownFiles:
         self._intake.finish(stream_id.stream, stream_id.version)
         self._looked_up.clear()
 
-    def _is_steady(self, facts: FileFacts) -> bool:
+    def _is_unchanged_since_read(self, facts: FileFacts) -> bool:
         """Return whether a file that still has this description has not changed since it was read."""
-        return facts.accepted_at is not None and self._kept_still(facts.modified_epoch_s, facts.accepted_at)
+        return facts.accepted_at is not None and self._was_unchanged_when_read(
+            facts.modified_epoch_s, facts.accepted_at
+        )
 
-    def _kept_still(self, changed: int, read: datetime) -> bool:
+    def _was_unchanged_when_read(self, changed: int, read: datetime) -> bool:
         return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, pairs
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, parameter_pairs
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.values import exact_json, pagination_members
 from crossdock.values.json_paths import at_path, names_of, text_of
@@ -79,7 +79,7 @@ class OpenLists:
             self.reader = before
 
     @contextmanager
-    def opened(self, evidence: ListEvidence | None) -> Iterator[None]:
+    def open_list(self, evidence: ListEvidence | None) -> Iterator[None]:
         reader = self.reader
         self.begun.add(reader)
         self._read[reader].append(evidence)
@@ -89,16 +89,16 @@ class OpenLists:
             self._read[reader].remove(evidence)
             if evidence is not None and evidence.counted:
                 self.unproved.add(reader)
-            elif evidence is not None and evidence.may_have_moved:
+            elif evidence is not None and evidence.may_hide_records:
                 self.in_pages.add(reader)
 
-    def begin_anew(self, stream: str) -> None:
+    def forget_stream(self, stream: str) -> None:
         for known in (self.begun, self.unproved, self.in_pages):
             known.discard(stream)
         self.doubted.pop(stream, None)
         self.incomplete.pop(stream, None)
 
-    def read_again(self) -> None:
+    def require_second_reading(self) -> None:
         """Require a second reading of the current list before a missing record counts as gone."""
         self.unproved.add(self.reader)
 
@@ -107,7 +107,7 @@ class OpenLists:
         """Whether the reader's list was paged by position, so that changes during the reading can hide records."""
         return self.reader in self.unproved
 
-    def doubt(self, text: str, *, is_incomplete: bool = False) -> bool:
+    def add_doubt(self, text: str, *, is_incomplete: bool = False) -> bool:
         """Mark the current list as no evidence. Return False if that is known already."""
         if is_incomplete:
             self.incomplete.setdefault(self.reader, text)
@@ -167,17 +167,17 @@ class ListEvidence:
         self._total: int | None = None
         self.pages = 0
 
-    def take(self, records: Sequence[Any], total: int | None = None) -> bool:
+    def add_page(self, records: Sequence[Any], total: int | None = None) -> bool:
         """Add a page. Return False if it has records and all of them were on earlier pages.
 
         If the API marks the places of pages, a changed record may be listed again. It then has another content, and its
         page has other records than the earlier page.
         """
-        names = [self._name(record) for record in records]
+        names = [self._record_identity(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
         is_loop = not self._is_changed_page(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
-        if (is_loop and names and not new) or self._is_idle(names, records):
+        if (is_loop and names and not new) or self._is_loop_of_known_records(names, records):
             return False
         self._alike += len(names) - distinct
         if self._key or self.counted:
@@ -191,11 +191,11 @@ class ListEvidence:
         self.pages += bool(new)
         return True
 
-    def are_same(self, records: Sequence[Any], others: Sequence[Any]) -> bool:
+    def have_same_records(self, records: Sequence[Any], others: Sequence[Any]) -> bool:
         """Return whether two pages have the same records, as far as their keys show it."""
-        return [self._name(each) for each in records] == [self._name(each) for each in others]
+        return [self._record_identity(each) for each in records] == [self._record_identity(each) for each in others]
 
-    def _is_idle(self, texts: Sequence[str], records: Sequence[Any]) -> bool:
+    def _is_loop_of_known_records(self, texts: Sequence[str], records: Sequence[Any]) -> bool:
         """Return whether too many pages in a row had no new record, whatever all of a page have alike.
 
         *texts* are those of *records*, which have no key.
@@ -226,15 +226,15 @@ class ListEvidence:
         changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
-    def follow(self, request: ApiRequest, following: ApiRequest) -> None:
-        self.counted = self.counted or self.positions.are_counted(request, following, self.read)
+    def record_next_request(self, request: ApiRequest, following: ApiRequest) -> None:
+        self.counted = self.counted or self.positions.is_paged_by_position(request, following, self.read)
 
     @property
     def has_all(self) -> bool:
-        return self._total is not None and self._is_stated(self._total)
+        return self._total is not None and self._agrees_with_total(self._total)
 
     @property
-    def may_have_moved(self) -> bool:
+    def may_hide_records(self) -> bool:
         """Whether the list has several pages, and no total that stayed the same and agrees.
 
         An opaque cursor may be a position, so that a record that leaves an earlier page hides another one.
@@ -243,7 +243,7 @@ class ListEvidence:
         return self.pages > 1 and not self._by_record and not (is_same and self.has_all)
 
     @property
-    def doubt(self) -> str | None:
+    def doubtful_length(self) -> str | None:
         """A sentence if the list ended at a number of records at which APIs cut lists; otherwise None."""
         if len(self._seen) not in USUAL_CAPS:
             return None
@@ -254,15 +254,15 @@ class ListEvidence:
 
     def check_end(self, page: ApiAnswer) -> None:
         """Raise DoubtfulListError if the list changed while it was read, and IncompleteListError for a wrong total."""
-        if self.counted and self._has_moved:
+        if self.counted and self._has_changed:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
             if not self._key:  # two copies of a row would be joined into one record
                 raise IncompleteListError(
                     _CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS, code="list_changed"
                 )
-            raise changed(sign, page.address)
-        if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
+            raise list_changed_error(sign, page.address)
+        if self._totals is None or any(map(self._agrees_with_total, {*self._totals, self._total or 0})):
             return
         low, high = self._totals
         if not self.counted and low < len(self._seen) < high:
@@ -273,25 +273,25 @@ class ListEvidence:
         raise kind(f"the list has {read:,} records, although the API says {high:,}", where=page.address, hint=_MORE)
 
     @property
-    def _has_moved(self) -> bool:
+    def _has_changed(self) -> bool:
         """Whether a record on two pages took the place of another, so that a matching total is a coincidence."""
         return self._again > 0 or (self._totals is not None and self._totals[0] != self._totals[1])
 
-    def _is_stated(self, total: int) -> bool:
+    def _agrees_with_total(self, total: int) -> bool:
         return len(self._seen) <= total <= len(self._seen) + self._alike
 
-    def _name(self, record: Any) -> str:
+    def _record_identity(self, record: Any) -> str:
         parts = [text_of(at_path(record, path)) for path in self._key]
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
 
 
-def changed(sign: str, where: str) -> DoubtfulListError:
+def list_changed_error(sign: str, where: str) -> DoubtfulListError:
     return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED, code="list_changed")
 
 
-def repeated(page: ApiAnswer) -> IncompleteListError:
+def repeated_page_error(page: ApiAnswer) -> IncompleteListError:
     message = "has only records that earlier pages had: pagination loop"
     return IncompleteListError(message, where=page.address, hint=_IGNORED, code="list_without_end")
 
@@ -325,55 +325,55 @@ class PagePositions:
     def __init__(self) -> None:
         self._known: dict[_Place, _Parameter] | None = None
 
-    def are_counted(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
+    def is_paged_by_position(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
         """Return whether the requests so far show a list paged by position. *read* records precede *following*."""
-        found = dict(_numbers(request, following))
+        found = dict(_changed_numbers(request, following))
         if self._known is None:
             self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
         else:
             known = self._known.items()
             self._known = {place: each.followed_by(found[place], read) for place, each in known if place in found}
-        return any(_is_position(name, each) for (_, name), each in self._known.items())
+        return any(_behaves_like_position(name, each) for (_, name), each in self._known.items())
 
 
-def _is_position(name: str, found: _Parameter) -> bool:
+def _behaves_like_position(name: str, found: _Parameter) -> bool:
     if found.requests > 1:
         return bool(found.counts) or found.ascends
-    if found.last in {1, 2} and is_page(name):
+    if found.last in {1, 2} and is_page_parameter(name):
         return True
     return bool(found.counts) and (_PLACE.search(name) is not None or _SIZE.search(name) is None)
 
 
-def is_page(name: str) -> bool:
+def is_page_parameter(name: str) -> bool:
     """Return whether a parameter with this name is the number of a page."""
     return _PAGE.fullmatch(pagination_members.plain_name(name)) is not None
 
 
-def _is_place(name: str) -> bool:
-    return is_page(name) or _PLACE.search(name) is not None
+def _names_a_position(name: str) -> bool:
+    return is_page_parameter(name) or _PLACE.search(name) is not None
 
 
-def _numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
+def _changed_numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
     before, after = (urlsplit(each.path).path.split("/") for each in (request, following))
     for number, (old, new) in enumerate(zip_longest(before, after)):
         if new != old and new is not None and _is_number(new):
             yield (f"/{number}", after[number - 1]), int(new)
-    known = set(_params(request))
-    for name, value in _params(following):
+    known = set(_all_parameters(request))
+    for name, value in _all_parameters(following):
         if (name, value) in known:
             continue
-        text = _decoded(value)
+        text = _decoded_cursor(value)
         if _is_number(value):
             yield (name, name), int(value)
         elif len(numbers := _NUMBER.findall(text)) == 1:
             yield (name, name), int(numbers[0])
         else:  # of several numbers, those that are named as places
-            yield from (((name, own), int(number)) for own, number in _NAMED.findall(text) if _is_place(own))
+            yield from (((name, own), int(number)) for own, number in _NAMED.findall(text) if _names_a_position(own))
 
 
-def _params(request: ApiRequest) -> Iterator[tuple[str, str]]:
+def _all_parameters(request: ApiRequest) -> Iterator[tuple[str, str]]:
     yield from parse_qsl(urlsplit(request.path).query)
-    yield from pairs(request.params)
+    yield from parameter_pairs(request.params)
     yield from ((name, str(value)) for name, value in request.page_params.items())
 
 
@@ -381,7 +381,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LONGEST
 
 
-def _decoded(cursor: str) -> str:
+def _decoded_cursor(cursor: str) -> str:
     """Return the text that *cursor* has in Base64, such as ``arrayconnection:9``, or an empty text."""
     try:
         text = base64.b64decode(cursor.replace("-", "+").replace("_", "/") + "==", validate=False).decode("ascii")

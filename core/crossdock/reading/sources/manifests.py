@@ -18,7 +18,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.sources.run_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
@@ -31,7 +31,7 @@ _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{
 _TEMPLATE = re.compile(r"(?:([^{}]*)/)?([^{}/]*)\{(name|stem)\}([^{}/]*)")
 
 
-def _files(pattern: str) -> str:
+def _checked_pattern(pattern: str) -> str:
     try:
         split_pattern(pattern)
     except CrossdockError as error:
@@ -42,7 +42,7 @@ def _files(pattern: str) -> str:
 class Manifest(ConfigModel):
     """Files that state how many rows or bytes other files have, or their checksums."""
 
-    files: Annotated[str, AfterValidator(_files)]
+    files: Annotated[str, AfterValidator(_checked_pattern)]
     """Folder and name pattern of the manifests, such as ``out/MANIFEST_*.csv``."""
     format: FileFormat = DelimitedFormat()
     """The layout of the manifests."""
@@ -73,7 +73,7 @@ class Manifest(ConfigModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """What a manifest states about a file, as texts. `where` is the manifest and the line."""
 
     where: str
@@ -103,7 +103,7 @@ class Entry:
                     f"the sum of {column!r} is not a number", where=self.where, hint=hint, code="manifest_differs"
                 )
 
-    def check(self, file: str, fact: str, found: int | str) -> None:
+    def check_fact(self, file: str, fact: str, found: int | str) -> None:
         stated = self.facts.get(fact, str(found)).lower()
         if (int(stated) if isinstance(found, int) else stated) == found:
             return
@@ -120,39 +120,39 @@ class Entry:
             with content.open("rb") as stream:
                 while block := stream.read(_BLOCK):
                     digest.update(block)
-            self.check(file, fact, digest.hexdigest())
+            self.check_fact(file, fact, digest.hexdigest())
 
 
 def read_entries(
     manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
-) -> dict[str, Entry]:
+) -> dict[str, ManifestEntry]:
     """Return the entries of *files*, by name; the newest manifest counts. A file without an entry is refused."""
-    entries = dict[str, Entry]()
+    entries = dict[str, ManifestEntry]()
     names = [file.name for file in files]
     if not names:
         return entries
     listed = store.list(*split_pattern(manifest.files))
     for found in sorted(listed, key=lambda file: (file.mtime, file.name)):
-        entries |= _entries(manifest, store, run, found, names)
+        entries |= _entries_of_manifest(manifest, store, run, found, names)
     for file in files:
         if file.name not in entries:
             hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
             raise RefusedError("has no entry in a manifest", where=file.path, hint=hint, code="manifest_differs")
         entries[file.name].check_form(manifest)
-        entries[file.name].check(file.path, "bytes", file.size)
+        entries[file.name].check_fact(file.path, "bytes", file.size)
     return entries
 
 
-def _entries(
+def _entries_of_manifest(
     manifest: Manifest, store: FileStore, run: SourceContext, listed: RemoteFile, names: list[str]
-) -> dict[str, Entry]:
+) -> dict[str, ManifestEntry]:
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
-        with writing(copy.parent), create_private(copy) as sink:
+        with write_errors(copy.parent), create_private(copy) as sink:
             fetch_whole(store, listed, sink, copy.parent)
-        entries = dict[str, Entry]()
+        entries = dict[str, ManifestEntry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
-            for row in _named(manifest, listed, frame, names).iter_rows(named=True):
+            for row in _rows_of_files(manifest, listed, frame, names).iter_rows(named=True):
                 name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
                 if name in entries:
                     hint = "ask the sender for a manifest with one entry for each file"
@@ -164,13 +164,13 @@ def _entries(
                     )
                 facts = {fact: row[column].strip() for fact, column in manifest.facts.items()}
                 sums = {of: row[column].strip() for column, of in manifest.sums.items()}
-                entries[name] = Entry(where, facts, sums)
+                entries[name] = ManifestEntry(where, facts, sums)
         return entries
     finally:
         copy.unlink(missing_ok=True)
 
 
-def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _rows_of_files(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(
@@ -179,14 +179,16 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
             hint=hint,
             code="column_missing",
         )
-    return frame.with_columns(_file_name(column_named(manifest.name))).filter(column_named(manifest.name).is_in(names))
+    return frame.with_columns(_without_folders(column_named(manifest.name))).filter(
+        column_named(manifest.name).is_in(names)
+    )
 
 
-def _file_name(path: pl.Expr) -> pl.Expr:
+def _without_folders(path: pl.Expr) -> pl.Expr:
     return path.str.strip_chars().str.replace(r"^.*[/\\]", "")
 
 
-def _template(value: str) -> str:
+def _checked_template(value: str) -> str:
     found = _TEMPLATE.fullmatch(value)
     if not found or (found[1] is None and not (found[2] or found[4])):
         raise ValueError('must be the marker\'s name with {name} or {stem} once, and more than that: "{name}.done"')
@@ -197,7 +199,7 @@ def _template(value: str) -> str:
     return value
 
 
-MarkerTemplate = Annotated[str, AfterValidator(_template)]
+MarkerTemplate = Annotated[str, AfterValidator(_checked_template)]
 """Such as ``{name}.done``; ``{stem}`` is the name without its last extension."""
 
 
@@ -212,7 +214,7 @@ class Markers:
     def folder(self) -> str:
         return self.template.rpartition("/")[0] if "/" in self.template else self.beside
 
-    def name(self, file: str) -> str:
+    def marker_name(self, file: str) -> str:
         name = self.template.rpartition("/")[2]
         return name.replace("{name}", file).replace("{stem}", PurePosixPath(file).stem)
 
@@ -222,9 +224,9 @@ class Markers:
     def marks_itself(self, pattern: str) -> bool:
         """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""
         file = re.sub(r"[*?]|\[[^]]*\]", "x", pattern)
-        return self.folder == self.beside and (self.name(file) == file or self._pattern == "?*")
+        return self.folder == self.beside and (self.marker_name(file) == file or self._pattern == "?*")
 
-    def listed(self, store: FileStore) -> dict[str, RemoteFile]:
+    def list_markers(self, store: FileStore) -> dict[str, RemoteFile]:
         return {file.name: file for file in store.list(self.folder, self._pattern)}
 
     @property

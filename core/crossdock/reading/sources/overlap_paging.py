@@ -78,13 +78,13 @@ class OverlappingPages(SizedPages):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         """Return the request for the next page, or for an earlier one after a page that is not joined to the last."""
-        offset, total = int(request.page_params[self.param]), self._count(answer)
+        offset, total = int(request.page_params[self.param]), self._stated_count(answer)
         before = self._progress[0]
-        number, places = len(answer.items(self.records)), self._places(answer, is_first=not before.places)
+        number, places = len(answer.items(self.records)), self._sorted_places(answer, is_first=not before.places)
         has_new = before.seen.add([id_ for _, id_ in places]) > 0
         before.without_place += number - len(places)
         if offset and before.joints.isdisjoint(places):
-            return request.with_page(**{self.param: self._earlier(offset, answer)})
+            return request.with_page(**{self.param: self._earlier_offset(offset, answer)})
         end, size = offset + number, request.page_params.get(self.size_param)
         is_asked_to_end = isinstance(size, int) and offset + size >= total
         if end >= total or (is_asked_to_end and (number < 2 or not has_new)):
@@ -109,7 +109,7 @@ class OverlappingPages(SizedPages):
         lesser = super().smaller(request, read)
         return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
 
-    def _earlier(self, offset: int, answer: ApiAnswer) -> int:
+    def _earlier_offset(self, offset: int, answer: ApiAnswer) -> int:
         progress = self._progress[0]
         progress.step *= 2
         if progress.step < offset:
@@ -128,7 +128,7 @@ class OverlappingPages(SizedPages):
             message = f"the list ended after {read:,} of {total:,} records"
             raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN, code="list_incomplete")
 
-    def _places(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
+    def _sorted_places(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
         """Return the places of the records that have one. A page that is not sorted is refused.
 
         A record may lack its change, as far as the list is known to have changes: a page without any id and change is
@@ -147,13 +147,15 @@ class OverlappingPages(SizedPages):
             raise RefusedError(
                 f"no record has {self.id} and {' and '.join(paths)}", where=answer.address, code="answer_misplaced"
             )
-        if not any(_is_sorted(_of_one_kind([change[index] for change, _ in places])) for index in range(len(paths))):
+        if not any(
+            _is_sorted(_of_most_frequent_kind([change[index] for change, _ in places])) for index in range(len(paths))
+        ):
             hint = "an API that does not know a parameter ignores it"
             message = f"is not sorted by {' or '.join(paths)}, lowest first"
             raise RefusedError(message, where=answer.address, hint=hint, code="list_unsorted")
         return places
 
-    def _count(self, answer: ApiAnswer) -> int:
+    def _stated_count(self, answer: ApiAnswer) -> int:
         text = answer.headers.get(self.total.lower(), "")
         if not (text.isascii() and text.isdigit()):
             hint = "a proxy or cache may have removed it"
@@ -173,7 +175,7 @@ def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], 
     return frozenset(places), overlap
 
 
-def _of_one_kind(changes: Sequence[Any]) -> list[Any]:
+def _of_most_frequent_kind(changes: Sequence[Any]) -> list[Any]:
     """Return the values of the most frequent kind: numbers, times or other texts. One wrong value ends no list."""
     kinds = Counter(_kind(change) for change in changes if change is not None)
     return [change for change in changes if change is not None and _kind(change) == kinds.most_common(1)[0][0]]

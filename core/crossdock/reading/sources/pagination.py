@@ -127,11 +127,13 @@ class NextUrl(Paginator):
     rel: str | None = None
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        _object(answer)
-        target = _text(answer, self.path if self.rel is None else f"{self.path}/{self._place(answer)}/href")
+        _check_is_object(answer)
+        target = _text_or_number_at(
+            answer, self.path if self.rel is None else f"{self.path}/{self._number_of_link(answer)}/href"
+        )
         return request.following(target) if target else None
 
-    def _place(self, answer: ApiAnswer) -> int:
+    def _number_of_link(self, answer: ApiAnswer) -> int:
         """Return the number of the link with *rel*, or of none."""
         links = answer.items(self.path)
         found = (number for number, link in enumerate(links) if isinstance(link, dict) and link.get("rel") == self.rel)
@@ -166,7 +168,7 @@ class SizedPages(Paginator):
         return request if self.size is None else request.with_page(**{self.size_param: self.size})
 
     def stated_total(self, answer: ApiAnswer) -> int | None:
-        return _whole(answer, self.total)
+        return _whole_number_at(answer, self.total)
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  places go on
         size = request.page_params.get(self.size_param)
@@ -188,9 +190,11 @@ class CursorInBody(SizedPages):
     repeat_params: bool = True
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        _object(answer)
-        cursor = _text(answer, self.path)
-        if cursor is None or _is_end(cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params):
+        _check_is_object(answer)
+        cursor = _text_or_number_at(answer, self.path)
+        if cursor is None or _says_no_next_page(
+            cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params
+        ):
             return None
         kept = request if self.repeat_params else _without_params(request)
         return kept.with_page(**{self.param: cursor})
@@ -221,12 +225,12 @@ class AfterId(SizedPages):
         found = answer.items(self.records)
         if not found:
             return None
-        last = _text(answer, f"{self.records}/{len(found) - 1}/{self.id}")
+        last = _text_or_number_at(answer, f"{self.records}/{len(found) - 1}/{self.id}")
         if last is None:
             raise RefusedError(
                 f"the last record of the page has no member {self.id}", where=answer.address, code="answer_misplaced"
             )
-        numbers = [number for each in found if (number := _number(each, self.id)) is not None]
+        numbers = [number for each in found if (number := _whole_number_in(each, self.id)) is not None]
         if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
             message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
             hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
@@ -251,7 +255,7 @@ class CursorInHeader(SizedPages):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         cursor = answer.headers.get(self.next_header)
-        if not cursor or _is_end(cursor, self.header, is_later=self.param in request.page_params):
+        if not cursor or _says_no_next_page(cursor, self.header, is_later=self.param in request.page_params):
             return None
         return request.with_page(**{self.param: cursor})
 
@@ -282,21 +286,21 @@ class PageNumber(SizedPages):
         number = int(request.page_params[self.param])
         read = number - self.start + 1
         if not answer.items(self.records):
-            pages = _whole(answer, self.pages)
+            pages = _whole_number_at(answer, self.pages)
             if pages is not None and read <= pages:
                 raise RefusedError(
                     f"has no records, although there are {pages} pages", where=answer.address, code="list_incomplete"
                 )
             return None
         if self.cap is not None and read >= self.cap:
-            raise _cut(f"{self.cap:,} pages", answer)
+            raise _cut_list_error(f"{self.cap:,} pages", answer)
         return request.with_page(**{self.param: number + 1})
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
         return answer.items(self.records)
 
     def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:
-        pages = _whole(answer, self.pages)
+        pages = _whole_number_at(answer, self.pages)
         return pages is not None and int(request.page_params[self.param]) - self.start + 1 >= pages
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
@@ -332,7 +336,7 @@ class Offset(SizedPages):
         if not found:
             return None
         if self.cap is not None and following - self.start >= self.cap:
-            raise _cut(f"{self.cap:,} records", answer)
+            raise _cut_list_error(f"{self.cap:,} records", answer)
         return request.with_page(**{self.param: following})
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
@@ -377,12 +381,12 @@ def _without_params(request: ApiRequest) -> ApiRequest:
     return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
-def _object(answer: ApiAnswer) -> None:
+def _check_is_object(answer: ApiAnswer) -> None:
     if not isinstance(answer.body, dict):
         raise RefusedError("is not a JSON object with a next page", where=answer.address, code="answer_misplaced")
 
 
-def _text(answer: ApiAnswer, pointer: str) -> str | None:
+def _text_or_number_at(answer: ApiAnswer, pointer: str) -> str | None:
     """Return the text or whole number at *pointer*; None if it is null, false, empty or absent. Others are refused."""
     value = answer.at(pointer)
     if value is None or value is False or value == "":
@@ -394,27 +398,27 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
     return str(value)
 
 
-def _is_end(cursor: str, name: str, *, is_later: bool) -> bool:
+def _says_no_next_page(cursor: str, name: str, *, is_later: bool) -> bool:
     """Return whether a cursor says that no page follows. In a first answer, 0 may be the place of this page."""
     return cursor in {"0", "-1"} and (is_later or "next" in name.lower())
 
 
-def _number(record: Any, name: str) -> int | None:
+def _whole_number_in(record: Any, name: str) -> int | None:
     value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
+def _whole_number_at(answer: ApiAnswer, pointer: str | None) -> int | None:
     if pointer is None:
         return None
-    if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:
+    if (value := _whole_number_in({pointer: answer.at(pointer)}, pointer)) is None:
         raise RefusedError(f"has no whole number at {pointer}", where=answer.address, code="answer_misplaced")
     return value
 
 
-def _cut(limit: str, answer: ApiAnswer) -> RefusedError:
+def _cut_list_error(limit: str, answer: ApiAnswer) -> RefusedError:
     message = f"the list reaches {limit}, where the API cuts it"
     return RefusedError(
         message, where=answer.address, hint="read it in parts, such as windows of time", code="list_incomplete"
@@ -438,7 +442,7 @@ def link_target(field: str, relation: str = "next") -> str | None:
     """Return the target of the first link with *relation*, in lower case. Raises ValueError for a malformed *field*."""
     at = 0
     while found := _target(field, at):
-        relations, at = _relations(field, found.end())
+        relations, at = _relations_of_link(field, found.end())
         if relation in relations.lower().split():
             return found[1]
     if not _end(field, at):
@@ -446,7 +450,7 @@ def link_target(field: str, relation: str = "next") -> str | None:
     return None
 
 
-def _relations(field: str, at: int) -> tuple[str, int]:
+def _relations_of_link(field: str, at: int) -> tuple[str, int]:
     relation = None
     while found := _parameter(field, at):
         at = found.end()

@@ -26,10 +26,10 @@ class QueryCosts:
         cost = sum(self._costs.get(each, 1) for each in (query, *unpaid))
         return self._bucket.wait_s(now, min(cost, self._bucket.burst))
 
-    def read(self, query: str, body: Any, now: float) -> bool:
+    def adopt_reported(self, query: str, body: Any, now: float) -> bool:
         """Adopt what an answer reports. Return False if it reports no cost."""
-        cost = _members(_members(_members(body).get("extensions")).get("cost"))
-        status = _members(cost.get("throttleStatus"))
+        cost = _object_or_empty(_object_or_empty(_object_or_empty(body).get("extensions")).get("cost"))
+        status = _object_or_empty(cost.get("throttleStatus"))
         names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
         most, left, per_s = (_number(status.get(name)) for name in names)
         if not most or left is None or not per_s:
@@ -41,7 +41,7 @@ class QueryCosts:
         return True
 
 
-def _members(value: Any) -> dict[str, Any]:
+def _object_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

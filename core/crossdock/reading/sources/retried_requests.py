@@ -83,7 +83,7 @@ class RetriedRequests:
     rng: random.Random
     failed: Callable[[ApiAnswer], int | None] = succeeds
 
-    def answer(
+    def send_until_answered(
         self, request: ApiRequest, shown: str, send: Send, smaller: Smaller = lambda _: None
     ) -> tuple[ApiRequest, ApiAnswer]:
         """Return a successful answer, and the request that it answers.
@@ -98,7 +98,7 @@ class RetriedRequests:
         failures = lessened = 0
         while True:
             try:
-                return request, self._unthrottled(request, shown, send)
+                return request, self._send_until_not_throttled(request, shown, send)
             except ThrottledError:
                 raise
             except UnreadableError as error:
@@ -115,7 +115,7 @@ class RetriedRequests:
                     raise UnavailableError(message, where=shown, code="api_unavailable") from None
                 self.clock.sleep(max(self._pause_s(failures), getattr(error, "wait_s", 0.0)))
 
-    def _unthrottled(self, request: ApiRequest, shown: str, send: Send) -> ApiAnswer:
+    def _send_until_not_throttled(self, request: ApiRequest, shown: str, send: Send) -> ApiAnswer:
         """Send *request* until it is not throttled. That costs time, but no attempt."""
         refusals, until = 0, self.clock.monotonic() + THROTTLED_AT_MOST_S
         while True:
@@ -130,14 +130,14 @@ class RetriedRequests:
                 if throttling is None and (answer.status == 429 or graphql_errors.is_throttled(request, read)):
                     throttling = Throttling()
             except BaseException:
-                self.allowance.lost(sent)
+                self.allowance.record_lost(sent)
                 raise
             wait_s = None if throttling is None else throttling.wait_s
-            self.allowance.answered(sent, answer, throttled=throttling is not None, wait_s=wait_s, body=read.body)
+            self.allowance.record_answer(sent, answer, throttled=throttling is not None, wait_s=wait_s, body=read.body)
             if throttling is None:
                 if answer.status in request.ends:
                     return read
-                self._check(answer, shown, unreadable, body, read.status)
+                self._raise_error_of_status(answer, shown, unreadable, body, read.status)
                 if graphql_errors.is_failed(request, read):
                     said = api_error_messages.message_of(read.at("/errors"), self.redacted)
                     raise UnavailableError(
@@ -155,7 +155,7 @@ class RetriedRequests:
         is_read = 200 <= read.status < 300 and not unreadable and read.body is not None
         return self.failed(read) if is_read else None
 
-    def _check(self, answer: Answer, shown: str, unreadable: str, body: Any, answered: int) -> None:
+    def _raise_error_of_status(self, answer: Answer, shown: str, unreadable: str, body: Any, answered: int) -> None:
         """Raise the error for the status of *answer*, which was *answered* or is the one that it stands for."""
         status = answer.status
         said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
@@ -164,7 +164,7 @@ class RetriedRequests:
         if status >= 500 and not json_rpc_errors.is_permanent(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
-            reason = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
+            reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
                 raise UnauthorizedError(
@@ -173,7 +173,7 @@ class RetriedRequests:
                     hint=_CREDENTIALS,
                     code="credential_refused",
                 )
-            if 300 <= status < 400 and (target := _target(answer)):
+            if 300 <= status < 400 and (target := _redirect_target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED, code="redirect_refused")
             is_refused = status in {400, 416, 422} and answered == status
@@ -189,7 +189,7 @@ class RetriedRequests:
         return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
 
 
-def _target(answer: Answer) -> str:
+def _redirect_target(answer: Answer) -> str:
     """Return the scheme and host of a redirect, since the rest may contain a secret."""
     try:
         parts = urlsplit(answer.headers.get("location", ""))
@@ -214,10 +214,10 @@ def json_of_body(answer: Answer) -> tuple[Any, str]:
     try:
         return (exact_json.loads(answer.body.removeprefix(codecs.BOM_UTF8)) if answer.body else None), ""
     except ValueError as error:
-        return None, _NOT_JSON + _reason(answer, error)
+        return None, _NOT_JSON + _reason_not_json(answer, error)
 
 
-def _reason(answer: Answer, error: ValueError) -> str:
+def _reason_not_json(answer: Answer, error: ValueError) -> str:
     start, kind = answer.body[:100].lstrip().lower(), answer.headers.get("content-type", "").lower()
     if "html" in kind or start.startswith((b"<!doctype html", b"<html")):
         return "it is an HTML page, such as that of a log-in or a proxy"

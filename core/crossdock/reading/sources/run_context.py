@@ -69,23 +69,26 @@ class IntakeLog(Protocol):
         """Record that every record of the accepted files is settled or kept in the state."""
 
 
-class Reading:
+class ReadingMarker:
     """Marks what is read, so that an input that kills the process can be identified. This class marks nothing."""
 
     @contextmanager
-    def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
+    def mark_stream(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
         """Mark the block as reading *stream*. Raises RefusedError if reading it has killed the process repeatedly."""
         yield
 
-    def file(self, name: str, content: str) -> None:
-        """Mark that the stream of this thread now reads a file with this content hash. Raises RefusedError as `of`."""
+    def mark_file(self, name: str, content: str) -> None:
+        """Mark that the stream of this thread now reads a file with this content hash.
 
-    def advance(self) -> None:
+        Raises RefusedError as `mark_stream`.
+        """
+
+    def mark_batch(self) -> None:
         """Mark that a batch was read."""
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
     """Raise StateError with a hint instead of an `OSError`, such as that of a full disk."""
     try:
         yield
@@ -97,14 +100,14 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitingRun:
     """A run that waits for late files. It was due, or began, at `since`; `zone` is None for that of this machine."""
 
     since: datetime
     zone: tzinfo | None = None
 
 
-class Intakes:
+class PendingIntakes:
     """Inputs that streams have read to the end. They are taken in once all of their rows are known to be usable."""
 
     def __init__(self) -> None:
@@ -130,7 +133,7 @@ class JobRun:
     previous_due: datetime | None = None
 
 
-class AtEnd(ExitStack):
+class ClosingStack(ExitStack):
     """Closes what the streams of a run share. *failed* receives errors of authors' code, which are otherwise raised."""
 
     def __init__(self, failed: Callable[[CrossdockError], None] | None = None) -> None:
@@ -183,13 +186,13 @@ class SourceContext:
     spool: Path
     work: Path
     kept: Path
-    patience: Patience | None = None
+    patience: WaitingRun | None = None
     messages: RunMessages = field(default_factory=RunMessages)
     job: JobRun | None = None
     inputs: dict[str, InputFacts] = field(default_factory=dict)
-    intakes: Intakes = field(default_factory=Intakes)
+    intakes: PendingIntakes = field(default_factory=PendingIntakes)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
-    at_end: ExitStack = field(default_factory=AtEnd)
+    at_end: ExitStack = field(default_factory=ClosingStack)
     transport: httpx.BaseTransport | None = None
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)
@@ -200,12 +203,12 @@ class SourceContext:
     open_lists: OpenLists = field(default_factory=OpenLists)
     clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadingMarker = field(default_factory=ReadingMarker)
     growth_checks: GrowthChecks = field(default_factory=GrowthChecks)
 
     def apart(self, name: str) -> SourceContext:
         """Return the same run with the spool folder *name*. Raises StateError if the spool cannot be created."""
-        with writing(self.spool):
+        with write_errors(self.spool):
             private_folder(self.spool)
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 

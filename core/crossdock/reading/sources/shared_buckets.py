@@ -48,7 +48,7 @@ class ApiBucket:
             return self._allowance.bucket_state
 
     @contextmanager
-    def before_batches(self, query: str | None) -> Iterator[None]:
+    def with_priority_over_batches(self, query: str | None) -> Iterator[None]:
         """Let batches leave the next token to a live request within the block."""
         with self._lock:
             self._live.append(query)
@@ -81,7 +81,7 @@ class ApiBucket:
         unpaid = [each for each in (*first, *(sent.query for sent in self._in_flight)) if each is not None]
         return self._costs.wait_s(query, self._clock.monotonic(), unpaid)
 
-    def answered(
+    def record_answer(
         self, sent: SentRequest, answer: Answer, *, throttled: bool, wait_s: float | None = None, body: Any = None
     ) -> None:
         """Learn from *answer*.
@@ -93,7 +93,9 @@ class ApiBucket:
         """
         with self._lock:
             self._in_flight.remove(sent)
-            reports_cost = sent.query is not None and self._costs.read(sent.query, body, self._clock.monotonic())
+            reports_cost = sent.query is not None and self._costs.adopt_reported(
+                sent.query, body, self._clock.monotonic()
+            )
             if throttled and reports_cost and wait_s is None:
                 self._allowance.record_lost(sent.token)  # the cost was too high; the number of requests was not
                 return
@@ -104,7 +106,7 @@ class ApiBucket:
                 retry_after_s=Throttling(wait_s).wait_after(answer.headers, answer.body) if throttled else None,
             )
 
-    def lost(self, sent: SentRequest) -> None:
+    def record_lost(self, sent: SentRequest) -> None:
         """Record that *sent* has no answer. Its token is spent."""
         with self._lock:
             self._in_flight.remove(sent)
@@ -128,8 +130,8 @@ class SharedBuckets:
     def __init__(self) -> None:
         self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
 
-    def join(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
-        """Return the bucket of *connection* until `leave`: the one that other runs use, or one that continues the last.
+    def acquire(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
+        """Return the bucket of *connection*, which other runs may use at the same time, until `release`.
 
         Args:
             earlier: The bucket that the state has of the last run. It may be older or newer than what this session
@@ -144,11 +146,11 @@ class SharedBuckets:
             shared.users += 1
             return shared
 
-    def keep(self, connection: str, bucket: ApiBucket) -> None:
+    def add_used(self, connection: str, bucket: ApiBucket) -> None:
         with self._lock:
             self._buckets[connection] = bucket
             bucket.users += 1
 
-    def leave(self, shared: ApiBucket) -> None:
+    def release(self, shared: ApiBucket) -> None:
         with self._lock:
             shared.users -= 1

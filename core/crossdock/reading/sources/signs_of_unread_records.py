@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.list_evidence import is_page
+from crossdock.reading.sources.list_evidence import is_page_parameter
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
 from crossdock.values import exact_json, pagination_members
 from crossdock.values.pagination_members import RECORDS
@@ -101,7 +101,7 @@ _NOT_FOUND = 404  # no records, in the answers of some APIs
 _DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
 
-class SignsOfMore:
+class SignsOfUnreadRecords:
     """Collects the signs in the answers of one list, page by page.
 
     Args:
@@ -123,7 +123,7 @@ class SignsOfMore:
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
         self._header, self._is_single = paginator.next_header, type(paginator) is Paginator
-        self.size = _page_size(params)
+        self.size = _page_size_parameter(params)
         if isinstance(paginator, SizedPages) and paginator.size is not None:
             self.size = paginator.size_param, paginator.size
         self._is_cut = False  # the only page so far is full, and nothing says whether another one follows
@@ -139,19 +139,19 @@ class SignsOfMore:
         self._said_last, self._is_trusted = False, True  # what the latest page says, and whether that was true before
         self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
-    def take(self, answer: ApiAnswer, records: int | None) -> None:
+    def add_page(self, answer: ApiAnswer, records: int | None) -> None:
         """Add a page. *records* is None if their number is not known."""
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next, is_last, is_word = dict[str, tuple[str, int]](), None, False, False
         self._cursor = None
         self._is_cut = self._may_be_cut(answer, records or 0)
-        for place, kind, value in self._found(answer):
+        for place, kind, value in self._signs_in_answer(answer):
             if place in self._ignored:
                 continue
-            if kind == "error" or (kind == "verdict" and self._is_failure(place, value, records)):
+            if kind == "error" or (kind == "verdict" and self._is_failure_report(place, value, records)):
                 self._error = self._error or (place, "reports an error or a part of the list")
-            elif kind == "other" and self._is_new(place, value, records):
+            elif kind == "other" and self._says_something_new(place, value, records):
                 self._error = self._error or (place, _NEW)
             elif kind == "cursor":
                 self._cursor = place if self._pages == 1 and records else None
@@ -168,7 +168,7 @@ class SignsOfMore:
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
-    def _is_failure(self, place: str, verdict: tuple[str, Any], records: int | None) -> bool:
+    def _is_failure_report(self, place: str, verdict: tuple[str, Any], records: int | None) -> bool:
         (name, value), seen = verdict, hash((place, repr(verdict)))
         if records:
             self._usual.add(seen)
@@ -176,12 +176,12 @@ class SignsOfMore:
         has_records, is_usual = bool(self._read), seen in self._usual
         return records == 0 and not is_usual and _may_report_error(name, value, has_records=has_records)
 
-    def _is_new(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
+    def _says_something_new(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
         """Return whether a member beside an empty list, by no known name, says what no page with records said."""
         (name, value), at = member, hash(place)
         if self._known_places.get(at):
             return False
-        is_text, is_empty = isinstance(value, str | list | dict), is_fine(value)
+        is_text, is_empty = isinstance(value, str | list | dict), says_no_error(value)
         if records and len(self._known_places) < _MOST_KNOWN:
             self._known_places[at] = not is_empty or (is_text and bool(value))
         if records != 0 or not self._read or len(self._known_places) == _MOST_KNOWN or is_empty:
@@ -189,7 +189,7 @@ class SignsOfMore:
         if _OF_FAULT.search(name):
             return True
         is_usual = at in self._known_places and not is_text  # a number or word of truth that may differ
-        return not (is_usual or _OF_PAGE.fullmatch(name) or _says_none(value))
+        return not (is_usual or _OF_PAGE.fullmatch(name) or _says_no_records(value))
 
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
         """Return whether a full first page lacks the header of a next one, or is the only page that there can be.
@@ -210,7 +210,7 @@ class SignsOfMore:
         """What shows that a page is not what was asked for, or None."""
         return None if self._error is None else " ".join(self._error)
 
-    def text(self, *, is_stopped: bool = False) -> str | None:
+    def sign_of_more_records(self, *, is_stopped: bool = False) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None.
 
         Args:
@@ -247,44 +247,44 @@ class SignsOfMore:
     def _has_all(self) -> bool:
         return any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
 
-    def _found(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
+    def _signs_in_answer(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
         for name, value in answer.headers.items():
-            if name in _JSON_HEADERS and isinstance(described := _json(value), dict):
-                yield from islice(self._members(described, name, 1), _MEMBERS)
-            elif (found := _said_of_pages(_HEADER.sub("", name, count=1), value)) is not None:
+            if name in _JSON_HEADERS and isinstance(described := _json_or_none(value), dict):
+                yield from islice(self._signs_in_members(described, name, 1), _MEMBERS)
+            elif (found := _sign_about_pages(_HEADER.sub("", name, count=1), value)) is not None:
                 yield name, *found
         for name in _CONTENT_RANGES:
             _, of, total = answer.headers.get(name, "").partition("/")
             if of:
                 yield name, "total", total
         links = answer.headers.get("link", "")
-        if _link(links, "next") is not None:
+        if _link_or_none(links, "next") is not None:
             yield "link", "next", True
-        elif (number := _page_of(_link(links, "last"))) is not None:
+        elif (number := _page_number_in_address(_link_or_none(links, "last"))) is not None:
             yield "link", "pages", number
-        if _link(links, "prev") is not None:
+        if _link_or_none(links, "prev") is not None:
             yield "link", "previous", True
-        yield from islice(self._members(answer.body, "", 0), _MEMBERS)
+        yield from islice(self._signs_in_members(answer.body, "", 0), _MEMBERS)
 
-    def _members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
+    def _signs_in_members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
         if not isinstance(value, dict) or depth >= _DEEPEST:
             return
         for name, member in value.items():
             path = f"{place}/{name.replace('~', '~0').replace('/', '~1')}"
             if path == self._records:
                 continue
-            if (found := _said(name, member) or self._said_in(value, place, name)) is not None:
+            if (found := _sign_of_member(name, member) or self._sign_by_other_members(value, place, name)) is not None:
                 yield path, *found
             plain = pagination_members.plain_name(name)
             is_described = _REPORT.fullmatch(plain) is not None or pagination_members.is_envelope(name)
             if is_described or (self._records or "").startswith(f"{path}/"):
-                yield from self._members(member, path, depth + 1)
+                yield from self._signs_in_members(member, path, depth + 1)
             elif not place.endswith("links") and (
                 found is None or (found[0] == "verdict" and _MESSAGE.fullmatch(plain))
             ):
                 yield path, "other", (plain, member)
 
-    def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
+    def _sign_by_other_members(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
         plain, value = pagination_members.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if plain == "cursor" and is_beside and isinstance(value, str) and pagination_members.follows("next", value):
@@ -292,22 +292,22 @@ class SignsOfMore:
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
-            is_well = any(map(_is_all_well, map(pagination_members.plain_name, around), around.values()))
-            return ("none", None) if is_well else _verdict(name, value)
+            is_well = any(map(_says_success, map(pagination_members.plain_name, around), around.values()))
+            return ("none", None) if is_well else _verdict_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
-            return _verdict(name, value)
-        is_verdict = _is_any(plain, _FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE)
-        return _verdict(name, value) if is_verdict else None
+            return _verdict_sign(name, value)
+        is_verdict = _matches_any(plain, _FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE)
+        return _verdict_sign(name, value) if is_verdict else None
 
 
-def error_in(
+def error_of_empty_list(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer*, which has no record, failed, or None. For *other* see `nothing_listed`."""
-    return nothing_listed(answer, records, ignored, other).error
+    """Return what shows that *answer*, which has no record, failed, or None. For *other* see `signs_of_empty_list`."""
+    return signs_of_empty_list(answer, records, ignored, other).error
 
 
-def error_instead(
+def error_in_place_of_record(
     answer: ApiAnswer, place: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
     """Return what shows that *answer* reports an error in place of the one record at *place*, or None.
@@ -320,24 +320,24 @@ def error_instead(
     found = answer.at(place)
     is_empty = not found or (isinstance(found, dict) and all(value is None for value in found.values()))
     if place or is_empty:
-        return error_in(answer, place, ignored, other) if is_empty else None
+        return error_of_empty_list(answer, place, ignored, other) if is_empty else None
     if not isinstance(found, dict) or (
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
         return None
     told = [pagination_members.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
-    is_report = all(_is_any(name, *_REPORTED) for name in told)
+    is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
-    return error_in(answer, place, ignored) if is_report and not is_word else None
+    return error_of_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
-def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
+def _verdict_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
     return "verdict", (pagination_members.plain_name(name), value)
 
 
-def _said(name: str, value: Any) -> tuple[str, Any] | None:
+def _sign_of_member(name: str, value: Any) -> tuple[str, Any] | None:
     plain = pagination_members.plain_name(name)
-    if (found := _said_of_pages(name, value)) is not None:
+    if (found := _sign_about_pages(name, value)) is not None:
         return found
     if plain in _FIRST and value is False:
         return "previous", True
@@ -346,7 +346,7 @@ def _said(name: str, value: Any) -> tuple[str, Any] | None:
     return ("error", None) if _reports_error(plain, value) else None
 
 
-def _said_of_pages(name: str, value: Any) -> tuple[str, Any] | None:
+def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
     """Return what a member or header says about pages and numbers of records, or None."""
     kind = pagination_members.member_kind(name)
     if kind == "pages" and isinstance(value, bool):
@@ -361,18 +361,18 @@ def _said_of_pages(name: str, value: Any) -> tuple[str, Any] | None:
     return ("next", True) if is_left else None
 
 
-def nothing_listed(
+def signs_of_empty_list(
     answer: ApiAnswer, records: str | None, ignored: Collection[str] = (), other: ApiAnswer | None = None
-) -> SignsOfMore:
+) -> SignsOfUnreadRecords:
     """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows.
 
     Args:
         other: An answer to the same request for another record, which has one.
     """
-    signs = SignsOfMore(Paginator(), records, ignored)
+    signs = SignsOfUnreadRecords(Paginator(), records, ignored)
     if other is not None:
-        signs.take(other, 1)
-    signs.take(answer, 0)
+        signs.add_page(other, 1)
+    signs.add_page(answer, 0)
     return signs
 
 
@@ -388,14 +388,14 @@ def refusing_member(record: Any) -> str | None:
     return None
 
 
-def _page_size(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
+def _page_size_parameter(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
         if _SIZE.fullmatch(pagination_members.plain_name(name)) and (number := pagination_members.whole_number(value)):
             return name, number
     return None
 
 
-def _json(text: str) -> Any:
+def _json_or_none(text: str) -> Any:
     try:
         return exact_json.loads(text)
     except ValueError:
@@ -404,7 +404,7 @@ def _json(text: str) -> Any:
 
 def _reports_error(name: str, value: Any) -> bool:
     if _ERROR.fullmatch(name):
-        return isinstance(value, str | list | dict) and not is_fine(value)
+        return isinstance(value, str | list | dict) and not says_no_error(value)
     if _SUCCESS.fullmatch(name):
         return value is False
     if _PARTIAL.fullmatch(name):
@@ -417,36 +417,38 @@ def _reports_error(name: str, value: Any) -> bool:
 
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
-    if _is_any(name, _FAULT, _TEXT_OF_FAULT, _WARNING):
-        return not is_fine(value)
+    if _matches_any(name, _FAULT, _TEXT_OF_FAULT, _WARNING):
+        return not says_no_error(value)
     if _SUCCESS.fullmatch(name):
-        return str(value).lower() in _FALSE or _is_failed(value)
+        return str(value).lower() in _FALSE or _says_failure(value)
     if isinstance(value, bool | dict | list) or value is None:
         return has_records and value is False and _WHOLE.fullmatch(name) is not None
     number = pagination_members.whole_number(value)
     if number is None or number < 0:
-        is_code = has_records and _CODE.fullmatch(name) is not None and not (is_fine(value) or _says_none(value))
+        is_code = (
+            has_records and _CODE.fullmatch(name) is not None and not (says_no_error(value) or _says_no_records(value))
+        )
         is_unfinished = has_records and _UNFINISHED.fullmatch(pagination_members.plain_name(str(value))) is not None
-        return is_code or is_unfinished or _is_failed(value)
-    is_unusual = has_records and number != 1 and not is_fine(value) and _CODE.fullmatch(name) is not None
+        return is_code or is_unfinished or _says_failure(value)
+    is_unusual = has_records and number != 1 and not says_no_error(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
 
 
-def _is_all_well(name: str, value: Any) -> bool:
+def _says_success(name: str, value: Any) -> bool:
     if _SUCCESS.fullmatch(name):
         return value is True or str(value).lower() in {"1", "true"}
-    if value == "" or not isinstance(value, str | int) or not is_fine(value):
+    if value == "" or not isinstance(value, str | int) or not says_no_error(value):
         return False
     is_code = _FAULT.fullmatch(name) or (_CODE.fullmatch(name) and not isinstance(value, bool))
     return bool(is_code) or (_STATUS.fullmatch(name) is not None and str(value).lower() not in _FALSE)
 
 
-def is_fine(value: Any) -> bool:
+def says_no_error(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, list):
-        return all(is_fine(each) and not (isinstance(each, dict) and _has_number(each)) for each in value)
+        return all(says_no_error(each) and not (isinstance(each, dict) and _has_number(each)) for each in value)
     if isinstance(value, dict):
-        return all(map(is_fine, value.values()))
+        return all(map(says_no_error, value.values()))
     return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
 
 
@@ -454,20 +456,20 @@ def _has_number(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
     plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS
-    return any(pagination_members.whole_number(value) == 0 and not _is_any(name, *codes) for name, value in plain)
+    return any(pagination_members.whole_number(value) == 0 and not _matches_any(name, *codes) for name, value in plain)
 
 
-def _is_any(name: str, *forms: re.Pattern[str]) -> bool:
+def _matches_any(name: str, *forms: re.Pattern[str]) -> bool:
     return any(form.fullmatch(name) for form in forms)
 
 
-def _is_failed(value: Any) -> bool:
+def _says_failure(value: Any) -> bool:
     if isinstance(value, str):
         return _FAILURE.search(_SEPARATORS.sub("_", value.lower())) is not None
     return isinstance(value, int) and value < 0
 
 
-def _says_none(value: Any) -> bool:
+def _says_no_records(value: Any) -> bool:
     return isinstance(value, str | list) and _NONE_LEFT.search(str(value).lower()) is not None
 
 
@@ -480,14 +482,14 @@ def _is_next_link(link: Any) -> bool:
     return is_next and bool(link.get("href", link.get("url", True)))
 
 
-def _link(field: str, relation: str) -> str | None:
+def _link_or_none(field: str, relation: str) -> str | None:
     try:
         return link_target(field, relation)
     except ValueError:  # the paginator that reads it reports the error
         return None
 
 
-def _page_of(address: str | None) -> int | None:
+def _page_number_in_address(address: str | None) -> int | None:
     """Return the number of the page at *address*; None if it names none."""
     params = parse_qsl(urlsplit(address or "").query)
-    return next((pagination_members.whole_number(value) for name, value in params if is_page(name)), None)
+    return next((pagination_members.whole_number(value) for name, value in params if is_page_parameter(name)), None)

@@ -43,7 +43,7 @@ class SourceAllowance:
         return self._bucket.state
 
     def take(self, query: str | None) -> SentRequest:
-        """Wait until a request may be sent. The caller must call `answered` or `lost` afterwards.
+        """Wait until a request may be sent. The caller must call `record_answer` or `record_lost` afterwards.
 
         Args:
             query: The query of a GraphQL request.
@@ -52,12 +52,12 @@ class SourceAllowance:
         if isinstance(taken, SentRequest):
             self._waiting(timedelta())
         else:
-            with self._bucket.before_batches(query) if self._live else nullcontext():
-                taken = self._waited(query, taken)
+            with self._bucket.with_priority_over_batches(query) if self._live else nullcontext():
+                taken = self._take_after_waits(query, taken)
         self.usage.requests += 1
         return taken
 
-    def _waited(self, query: str | None, taken: SentRequest | float) -> SentRequest:
+    def _take_after_waits(self, query: str | None, taken: SentRequest | float) -> SentRequest:
         while not isinstance(taken, SentRequest):
             self._waiting(timedelta(seconds=taken))
             self._clock.sleep(max(LEAST_WAIT_S, taken))
@@ -65,7 +65,7 @@ class SourceAllowance:
             taken = self._bucket.take(query, live=self._live)
         return taken
 
-    def answered(
+    def record_answer(
         self, sent: SentRequest, answer: Answer, *, throttled: bool, wait_s: float | None = None, body: Any = None
     ) -> None:
         """Learn from *answer*.
@@ -77,7 +77,7 @@ class SourceAllowance:
             body: The JSON of a GraphQL answer.
         """
         self.usage.throttled += throttled
-        self._bucket.answered(sent, answer, throttled=throttled, wait_s=wait_s, body=body)
+        self._bucket.record_answer(sent, answer, throttled=throttled, wait_s=wait_s, body=body)
 
-    def lost(self, sent: SentRequest) -> None:
-        self._bucket.lost(sent)
+    def record_lost(self, sent: SentRequest) -> None:
+        self._bucket.record_lost(sent)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.run_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.transport.file_store import (
     CHANGED_HINT,
     WHILE_READ,
@@ -41,32 +41,34 @@ class Spool:
         self._in_place: dict[str, Openable] = {}  # by name: files that a plan reads in place
 
     @property
-    def lasting(self) -> bool:
+    def is_lasting(self) -> bool:
         """Whether a later run may need the files. The folder of a plan is removed at its end."""
         return self._run.spool == self._run.kept
 
-    def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
+    def fetch_or_find(
+        self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]
+    ) -> list[str]:
         """Fetch *files*, or find them in place, and return their names.
 
         A file whose size none of the *known* has is new, and need not be hashed, which would read it twice.
         """
-        if self.lasting or not isinstance(store, LocalStore):
-            return [self._fetch(store, file) for file in files]
+        if self.is_lasting or not isinstance(store, LocalStore):
+            return [self._fetch_to_spool(store, file) for file in files]
         sizes = Counter([*set(known()), *(file.size for file in files)])
-        return [self._find(store, file, hashed=sizes[file.size] > 1) for file in files]
+        return [self._find_in_place(store, file, hashed=sizes[file.size] > 1) for file in files]
 
-    def _find(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
-        name = self._hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
+    def _find_in_place(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
+        name = self._fetch_and_hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
         self._in_place[name] = store.in_place(file)
         return name
 
-    def _fetch(self, store: FileStore, file: RemoteFile) -> str:
+    def _fetch_to_spool(self, store: FileStore, file: RemoteFile) -> str:
         partial = self._run.work / f"{secrets.token_hex(16)}.part"
         try:
-            with writing(self._run.spool), create_private(partial) as sink:
-                name = self._hash(store, file, sink)
+            with write_errors(self._run.spool), create_private(partial) as sink:
+                name = self._fetch_and_hash(store, file, sink)
                 sink.flush()
-                if self.lasting:  # it must survive a power cut
+                if self.is_lasting:  # it must survive a power cut
                     os.fsync(sink.fileno())
             partial.replace(self._run.spool / name)
         except BaseException:
@@ -75,31 +77,31 @@ class Spool:
         self.fetched.add(name)
         return name
 
-    def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
+    def _fetch_and_hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
-        hashing = _Hashing(sinks)
+        hashing = _HashingSink(sinks)
         fetch_whole(store, file, hashing, self._run.spool, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def bytes_of(self, name: str) -> Openable:
-        return self._in_place.get(name) or self._kept(name)
+        return self._in_place.get(name) or self._path_of_copy(name)
 
     def content_hash(self, name: str) -> str:
         if not name.startswith(_NOT_HASHED):
             return name
-        hashing = _Hashing(())
+        hashing = _HashingSink(())
         with self._in_place[name].open("rb") as file:
             shutil.copyfileobj(file, hashing)
         return hashing.sum.hexdigest()
 
-    def has(self, name: str) -> bool:
-        return self._kept(name).is_file()
+    def has_copy(self, name: str) -> bool:
+        return self._path_of_copy(name).is_file()
 
-    def _kept(self, name: str) -> Path:
+    def _path_of_copy(self, name: str) -> Path:
         fetched = self._run.spool / name
-        return fetched if self.lasting or fetched.is_file() else self._run.kept / name
+        return fetched if self.is_lasting or fetched.is_file() else self._run.kept / name
 
-    def forget(self, name: str) -> None:
+    def remove_copy(self, name: str) -> None:
         (self._run.spool / name).unlink(missing_ok=True)
 
 
@@ -107,14 +109,14 @@ def fetch_whole(
     store: FileStore, file: RemoteFile, sink: Sink, folder: Path, progress: Callable[[int], None] | None = None
 ) -> None:
     """Fetch *file* to *sink*, which writes to *folder*. A file of another size than was listed is refused."""
-    written = _Written(sink, folder, at_most=file.size + _BEYOND)
+    written = _CountingSink(sink, folder, at_most=file.size + _BEYOND)
     with guarded("fetch", file.path, code=store):
         store.fetch(file, written, progress)
     if reason := change_since_listed(file, file, WHILE_READ, read=written.size):
         raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT, code="file_changed")
 
 
-class _Written:
+class _CountingSink:
     """Passes on what a store writes, and counts it: the store of an author may never end."""
 
     def __init__(self, sink: Sink, folder: Path, *, at_most: int) -> None:
@@ -124,11 +126,11 @@ class _Written:
         self.size += len(data)
         if self.size > self._at_most:
             raise RefusedError("the file is longer than it was listed", hint=CHANGED_HINT, code="file_changed")
-        with writing(self._folder):
+        with write_errors(self._folder):
             self._sink.write(data)
 
 
-class _Hashing:
+class _HashingSink:
     def __init__(self, sinks: tuple[Sink, ...]) -> None:
         self._sinks, self.sum = sinks, hashlib.sha256()
 

@@ -89,10 +89,10 @@ class Context(Generic[S]):
             )
         api = declared_api(self._declared_api, self.settings, self.connection, self._tokens, self._refused)
         client = ApiClient(api, self.run, self.connection)
-        self.run.at_end.callback(self._end_api, client)
+        self.run.at_end.callback(self._store_usage_and_close, client)
         return client
 
-    def _end_api(self, client: ApiClient) -> None:
+    def _store_usage_and_close(self, client: ApiClient) -> None:
         if client.allowance.usage.requests:
             self.run.limits[self.connection] = client.allowance.bucket_state
             self.run.api_usage[self.connection] = client.allowance.usage

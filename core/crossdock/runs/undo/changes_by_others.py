@@ -128,7 +128,7 @@ class EditedRecords:
         self.may_ask |= bool(unsure)
 
     def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        unsure = self._unsure.among([_place(resource, each) for each in ids])
+        unsure = self._unsure.known_among([_place(resource, each) for each in ids])
         bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
         for target_id, binding in _whole_record_bindings(bound).items():
             found = version(target_id)
@@ -136,7 +136,7 @@ class EditedRecords:
                 self._edited.add([_place(resource, target_id)])
 
     def among(self, resource: str, ids: Sequence[str]) -> set[str]:
-        found = self._edited.among([_place(resource, each) for each in ids])
+        found = self._edited.known_among([_place(resource, each) for each in ids])
         return {each for each in ids if _place(resource, each) in found}
 
 

@@ -154,7 +154,7 @@ class ApiTarget(ConnectorTarget):
         ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
         """
         read = self._read(answer)
-        is_told = graphql_errors.THROTTLED in graphql_errors.codes_in(read)
+        is_told = graphql_errors.THROTTLED in graphql_errors.error_codes(read)
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
             return None
@@ -251,7 +251,7 @@ def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordSha
     outcome = outcomes.of_answer(answer, expected, shape, judged=judged)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
-    message = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), str)
+    message = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), str)
     return replace(outcome, message=message or outcome.message)
 
 

@@ -13,7 +13,7 @@ from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, retry_af
 from crossdock.pacing.retry_after import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.signs_of_unread_records import nothing_listed, refusing_member
+from crossdock.reading.sources.signs_of_unread_records import refusing_member, signs_of_empty_list
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
@@ -272,7 +272,7 @@ def nothing_found(answer: Answer, body: Any, shape: RecordShape, place: str) -> 
     Without a status, because it shows nothing about the filter.
     """
     read = ApiAnswer("", body, answer.status, answer.headers)
-    sign = nothing_listed(read, place.partition("/*")[0] or None, shape.ignored).text()
+    sign = signs_of_empty_list(read, place.partition("/*")[0] or None, shape.ignored).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
     reason = api_error_messages.message_of(body, str)
@@ -400,7 +400,7 @@ def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRec
     if not shape.record and (shape.id is None or _shows(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
-    return nothing_listed(read, shape.record or None, _COPIES).place_of_error
+    return signs_of_empty_list(read, shape.record or None, _COPIES).place_of_error
 
 
 def _text_of_error(body: Any, place: str) -> str:

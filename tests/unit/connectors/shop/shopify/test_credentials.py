@@ -105,8 +105,10 @@ def test_a_public_app_that_the_merchant_gave_access(site: Site, tmp_path: Path) 
     asked = parse_qs(urlsplit(attempt.address).query)
     assert (asked["scope"], urlsplit(attempt.address).path) == (["read_orders,read_products"], "/admin/oauth/authorize")
     site.shop.app.code = "code-1"
-    assert attempt.take(urlencode({"code": "code-1", "shop": "lamps.myshopify.com", "state": asked["state"][0]}))
-    attempt.finish()
+    assert attempt.accept_answer(
+        urlencode({"code": "code-1", "shop": "lamps.myshopify.com", "state": asked["state"][0]})
+    )
+    attempt.exchange_code()
     earlier = tokens.read_bytes()
     for _ in range(2):
         site.clock.advance(3600)

@@ -1,4 +1,4 @@
-"""The information of a single answer about the server's bucket."""
+"""What one answered request shows about the server's token bucket."""
 
 from __future__ import annotations
 

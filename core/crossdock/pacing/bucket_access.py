@@ -1,4 +1,4 @@
-"""A stored bucket as one of its users last saw it."""
+"""Access to a stored bucket, with the state that this user saw last."""
 
 from __future__ import annotations
 

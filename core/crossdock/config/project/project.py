@@ -24,7 +24,7 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.growing_files import AnnouncesFiles
+from crossdock.reading.sources.growth_checks import AnnouncesFiles
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import (

@@ -1,4 +1,4 @@
-"""COBOL copybooks: source text to data description entries (IBM, Enterprise COBOL for z/OS, Language Reference)."""
+"""Parses COBOL copybooks to data description entries (IBM, Enterprise COBOL for z/OS, Language Reference)."""
 
 from __future__ import annotations
 

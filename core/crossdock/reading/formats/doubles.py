@@ -1,4 +1,4 @@
-"""Which doubles are exact texts: they keep 15 digits of any number. Programs of sheets calculate with them."""
+"""Texts of doubles, and whether they are exact: a double keeps 15 digits of any number. Spreadsheets use doubles."""
 
 from __future__ import annotations
 

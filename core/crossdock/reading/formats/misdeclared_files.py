@@ -1,4 +1,4 @@
-"""Files of another kind than the declared one, recognized by how they begin: the refusal says what they are."""
+"""Refuses files of another kind than the declared one. How a file begins shows what it is."""
 
 from __future__ import annotations
 

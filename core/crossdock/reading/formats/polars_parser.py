@@ -1,4 +1,4 @@
-"""Delimited text to frames at the speed of polars, where it can be proved that polars reads it right.
+"""Parses delimited text with polars where it can be proved that polars reads it right.
 
 polars is lenient about quotes, so a frame from polars is used only if one of three checks proves it right. All else
 goes to the strict parser, which also finds the fault and its place.

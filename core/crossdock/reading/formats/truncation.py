@@ -1,4 +1,4 @@
-"""Whether the last row of a file has its end."""
+"""Checks whether the last row of a file has its end."""
 
 from __future__ import annotations
 

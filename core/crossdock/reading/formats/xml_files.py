@@ -1,4 +1,4 @@
-"""Reading XML files as a stream, with limits; document types, and with them entities, are refused.
+"""Reads XML files as a stream, with limits. Document types, and with them entities, are refused.
 
 Facts: https://www.w3.org/TR/xml/ and https://www.w3.org/TR/xml-names/ for documents,
 https://libexpat.github.io/doc/xml-security/ and https://docs.python.org/3/library/xml.html#xml-security for the parser.

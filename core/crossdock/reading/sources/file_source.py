@@ -25,7 +25,7 @@ from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_listing import FileListing, check_intake, file_facts
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
-from crossdock.reading.sources.growing_files import Look
+from crossdock.reading.sources.growth_checks import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.manifests import Manifest, ManifestEntry, read_entries

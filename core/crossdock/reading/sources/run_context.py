@@ -1,4 +1,4 @@
-"""What a run gives its sources: clock, progress, folders, and the log of accepted files."""
+"""The context that a run gives its sources: clock, progress, folders, and the log of accepted files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.errors import CrossdockError, StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.growing_files import GrowthChecks
+from crossdock.reading.sources.growth_checks import GrowthChecks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
 from crossdock.reading.sources.shared_buckets import SharedBuckets

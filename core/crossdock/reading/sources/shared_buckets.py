@@ -131,7 +131,7 @@ class SharedBuckets:
         self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
 
     def acquire(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
-        """Return the bucket of *connection*, which other runs may use at the same time, until `release`.
+        """Return the bucket of *connection* until `release`: one that other runs use, or one that continues the last.
 
         Args:
             earlier: The bucket that the state has of the last run. It may be older or newer than what this session

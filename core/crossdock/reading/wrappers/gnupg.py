@@ -1,4 +1,4 @@
-"""One door to the program ``gpg`` of GnuPG (2.2 or later), with keys of its own for each use.
+"""Runs the program ``gpg`` of GnuPG (2.2 or later), with keys of its own for each use.
 
 Its keys are in a private folder that is removed again. It looks up none, and it trusts those that it is given.
 """

@@ -1,4 +1,4 @@
-"""Delimited text: the delimiter, the quote, lines before the header, the header, the trailer and types of records."""
+"""Guesses the layout of delimited text: delimiter, quote, preamble, header, trailer and types of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EDI interchanges: the sets or messages in them, and the ready layout of the one that is there most often."""
+"""Guesses the layout of EDI files: their sets or messages, and the ready layout of the most frequent one."""
 
 from __future__ import annotations
 

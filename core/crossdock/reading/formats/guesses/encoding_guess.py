@@ -1,4 +1,4 @@
-"""The character encoding of the first part of a file."""
+"""Guesses the character encoding of a file from its first part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guess of a file: its format, whether its first part is read so, and how its columns are written."""
+"""Guesses the layout of a file: its format, whether its first part can be read so, and how its columns are written."""
 
 from __future__ import annotations
 

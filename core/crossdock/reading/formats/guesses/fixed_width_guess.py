@@ -1,4 +1,4 @@
-"""Lines of fixed positions: columns from blanks and from where digits and letters meet, and types of records."""
+"""Guesses the layout of fixed-width lines: columns from blanks and from where digits and letters meet."""
 
 from __future__ import annotations
 

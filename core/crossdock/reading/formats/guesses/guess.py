@@ -1,4 +1,4 @@
-"""What is guessed of a file: the settings of its format, each with what it rests on."""
+"""The guessed settings of a format, each with what it rests on, and the sample that they are guessed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A guess as YAML: a stream to edit, in which each line says what it rests on."""
+"""Writes a guess as YAML: a stream to edit, in which each line says what it rests on."""
 
 from __future__ import annotations
 

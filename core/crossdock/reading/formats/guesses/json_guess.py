@@ -1,4 +1,4 @@
-"""JSON: an object in each line, or a document and the path of its list of records."""
+"""Guesses the layout of JSON: an object in each line, or a document and the path of its list of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of a mainframe: text in EBCDIC, with NEL, descriptor words or nothing between records."""
+"""Guesses the layout of mainframe records: text in EBCDIC, with NEL, descriptor words or nothing between records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of tables with types or cells: Parquet, Arrow, and sheets of Excel and OpenDocument files."""
+"""Guesses the layout of tables: Parquet, Arrow, and sheets of Excel and OpenDocument files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the values of a column are written: dates, numbers and truth values, each as a form of a map."""
+"""Guesses how the values of a column are written: dates, numbers and truth values, each as a form of a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML: the path of its records, of the rows in them, and of their columns."""
+"""Guesses the layout of XML: the path of its records, of the rows in them, and of their columns."""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
         key: The columns that identify a record.
         trim_keys: Whether white space around the key, and characters without a width, are removed.
         namespace: The scope in which these keys are unique; None for the connection's.
-        group_by: Rows of one file with the same values in these columns make one record.
+        group_by: Rows of one file, or of the pages of one list, with the same values in these columns make one record.
+        whole_groups: Whether a list of changes has all rows of each record of which it has any, as a snapshot does, so
+            that they may be on several pages.
         order_by: Columns that tell which row of a key is the newest; else the last one read is.
         columns: Repairs by column, applied before key, filters and mapping.
         skip: Rows to leave out, by the name under which they are counted.
@@ -99,6 +101,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     mapping_version: str = "1"
     yields_deleted: bool = False
     fetch_size: int = 50
+    whole_groups: bool = False
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()
     reads_files: bool = False

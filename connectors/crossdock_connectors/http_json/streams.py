@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -32,7 +31,7 @@ from crossdock.sources import (
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
 from crossdock.values.json_paths import MISSING, at_path, found_at, listed_at, member_name, names_of, reached, text_of
-from crossdock.values.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
+from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_paths
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.failing_records import FailingRecords
@@ -68,6 +67,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         super().__init__(name, config, layout)
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
+        self.whole_groups = config.whole_groups
         self._left_out = _left_out(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -92,7 +92,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         pages = (self.batch(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values))
         began = ctx.run.clock.now()
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
-        for batch in _as_one_page(pages) if self._groups_pages else pages:
+        for batch in pages:
             if moved:
                 moved.take(batch)
             yield batch
@@ -109,11 +109,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         assert self.cursor is not None
         coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
         return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
-
-    @property
-    def _groups_pages(self) -> bool:
-        is_whole = self.mode == "snapshot" or self._config.whole_groups
-        return self.group_by is not None and is_whole and self._config.explode is None
 
     def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
@@ -424,15 +419,6 @@ def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Cal
         for columns, condition in conditions
         if not any(column in config.columns or names_of(column)[0] in config.expand for column in columns)
     ]
-
-
-def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:
-    """Give *pages* one source and consecutive lines: rows of one group may be on several pages of a list."""
-    source, lines = "", 0
-    for page in pages:
-        source, rows = source or page.source, page.load()
-        yield replace(page, source=source, rows=rows.with_columns(pl.col(LINE) + lines))
-        lines += rows.height
 
 
 def _what_is_there(page: ApiAnswer, pointer: str) -> str:

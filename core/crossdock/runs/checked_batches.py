@@ -11,12 +11,13 @@ from typing import Any, TypeGuard, TypeVar
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import at_source
 from crossdock.printable import is_storable
 from crossdock.values.author_code import guarded, place_of, text_of
-from crossdock.values.records import LINE, Again, Proof, RawBatch
+from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch
 
 _Item = TypeVar("_Item")
 _LINES_END = 1 << 32  # of a file or page
@@ -30,7 +31,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
     """
     latest: str | None = None
-    guard, observe = _Guard(bound), bound.context.run.observe
+    guard, observe, whole_list = _Guard(bound), bound.context.run.observe, _WholeList(bound.stream)
     with code_of(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
@@ -39,13 +40,14 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
+                    whole_list = _WholeList(bound.stream)
                     yield batch
                     continue
                 latest = batch.source
                 bound.context.run.reading.mark_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
-                yield guard.around(batch)
+                yield guard.around(whole_list.with_place(batch))
         finally:
             if isinstance(batches, Generator):
                 batches.close()
@@ -90,6 +92,24 @@ def code_of(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
     return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
+
+
+class _WholeList:
+    """Gives the pages of one list the same source and consecutive lines, where a group may have rows on several pages.
+
+    The elements of exploded objects are groups of one object, which another page lists again as a whole.
+    """
+
+    def __init__(self, stream: Stream[Any]) -> None:
+        is_whole = not stream.reads_files and (stream.mode == "snapshot" or stream.whole_groups)
+        self._joins, self._source, self._lines = bool(stream.group_by) and is_whole, "", 0
+
+    def with_place(self, batch: RawBatch) -> RawBatch:
+        if not self._joins or JSON not in (rows := batch.load()).columns or ELEMENT in rows.columns:
+            return batch
+        self._source, first = self._source or batch.source, self._lines
+        self._lines += rows.height
+        return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))
 
 
 class _Guard:

@@ -539,7 +539,7 @@ def _keys_of(trial: Trial) -> set[str]:
 
 def _counted(trial: Trial) -> int:
     """Return how many rows were read, or counted as filtered or deleted."""
-    return len(trial.records) + trial.filtered.total() + trial.deleted
+    return sum(len(tried.record.rows) for tried in trial.records) + trial.filtered.total() + trial.deleted
 
 
 def _is_sorted(trial: Trial) -> bool:

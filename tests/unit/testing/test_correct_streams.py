@@ -15,7 +15,7 @@ import httpx
 import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
-from crossdock import Context, Filter, ProductDraft, RawBatch, Record
+from crossdock import Context, CustomerDraft, Filter, ProductDraft, RawBatch, Record
 from crossdock.sources import Checkpoint, Cursor, PageNumber, windows
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.http_contract import HttpStreamContract
@@ -267,6 +267,28 @@ class UnpagedContract(OrdersContract):
     is_paged = False
 
 
+class GroupedContract(OrdersContract):
+    """All orders of a customer are one record, also if they are on two pages."""
+
+    class Grouped(Orders):
+        fetches = False
+        mode: Any = "snapshot"
+        resource: Any = "customer"
+        key = group_by = ("customer.id",)
+
+        def newest(self, orders: list[dict[str, Any]]) -> str | None:
+            return None
+
+        def to_resource(self, record: Record) -> Any:
+            return CustomerDraft(name="; ".join(row.at("/created_at", str) for row in record.each_row()))
+
+    connector = connector(Grouped)
+    expects = {
+        "7": {"name": "2026-11-01T10:00:00+01:00; 2026-11-02T11:00:00+01:00"},
+        "8": {"name": "2026-11-02T10:00:00+01:00"},
+    }
+
+
 class NumberedContract(OrdersContract):
     """The cursor is a number, so that 10 is later than 9."""
 
@@ -397,6 +419,10 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     ),
     OfOneChannelContract: {},
     SkippedContract: {},
+    GroupedContract: dict.fromkeys(
+        ("a_cursor_is_not_ahead_of_what_was_read", "the_cursor_is_used_and_its_value_read_again"),
+        "no batch of the example has a cursor or a checkpoint, and no cursor sorts the source",
+    ),
     UnpagedContract: {
         "a_record_that_moves_while_paging_is_read_in_its_last_form": "the API answers with everything at once"
     },
@@ -411,7 +437,9 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
 }
 
 
-@pytest.mark.nightly(but=["OtherMembersContract", "ExplodedContract", "OfOneChannelContract", "UnpagedContract"])
+@pytest.mark.nightly(
+    but=["OtherMembersContract", "ExplodedContract", "OfOneChannelContract", "UnpagedContract", "GroupedContract"]
+)
 @pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
 def test_rows_need_not_be_what_the_api_lists(case: type[HttpStreamContract]) -> None:
     """Nothing is lost by pages, cursors or errors."""

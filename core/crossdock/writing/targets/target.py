@@ -238,6 +238,10 @@ class TargetResource(ResourceType):
     batch: BatchProfile | None = field(default=None, kw_only=True)
     acknowledges: bool = field(default=False, kw_only=True)
 
+    def __post_init__(self) -> None:
+        if self.divided_name is not None and self.name_member not in self.name_parts:
+            raise ValueError("name_member must be one of name_parts: the one by which records are looked up")
+
     def together(self, operation: str) -> int | None:
         """Return how many operations of this kind one request takes at most; None if each has its own form."""
         return self.batch.size if self.batch is not None and operation in self.batch.operations else None

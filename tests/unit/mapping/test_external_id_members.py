@@ -1,0 +1,55 @@
+"""External ids that several members of a record hold together."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.errors import RecordError
+from crossdock.mapping.external_id_members import NameMembers
+from crossdock.values.json_paths import MISSING
+
+SOURCE = NameMembers({"source": "{namespace}", "number": "{key}"}, "{namespace}:{key}")
+PARCEL = NameMembers({"reference": "{namespace}/{key.0}", "sub": "{key.1}"}, "{namespace}:{key}")
+
+
+@pytest.mark.parametrize(
+    ("names", "key", "members"),
+    [
+        (SOURCE, "SO-1", {"source": "shop", "number": "SO-1"}),
+        (SOURCE, "A:1|x%2Fy", {"source": "shop", "number": "A:1|x%2Fy"}),
+        (PARCEL, "7001|1Z%2F9", {"reference": "shop/7001", "sub": "1Z%2F9"}),
+    ],
+)
+def test_members_and_name_give_each_other(names: NameMembers, key: str, members: dict[str, str]) -> None:
+    """Whatever the key contains; other members do not matter."""
+    assert names.of("shop", key) == names.of_name(f"shop:{key}") == members
+    assert names.name_in({**members, "note": "x"}) == f"shop:{key}"
+
+
+def test_a_record_of_others_has_no_name_of_ours() -> None:
+    """It may have some of the members, in another form or null."""
+    assert SOURCE.name_in({"number": "SO-1"}) is None
+    assert SOURCE.name_in({"source": None, "number": "SO-1"}) is None
+    assert PARCEL.name_in({"reference": "7001", "sub": "1Z"}) is None
+    assert SOURCE.name_in({"note": "x"}) is MISSING
+
+
+def test_a_key_needs_the_parts_that_members_have() -> None:
+    """One of another number of parts is a dead letter."""
+    with pytest.raises(RecordError, match="1 parts instead of 2"):
+        PARCEL.of("shop", "7001")
+
+
+@pytest.mark.parametrize(
+    ("forms", "whole"),
+    [
+        ({"source": "{namespace}"}, "{namespace}:{key}"),
+        ({"number": "{key}"}, "{namespace}:{key}"),
+        ({"source": "{namespace}", "number": "{key}"}, "{key}"),
+        ({"source": "{namespace}", "number": "{key.1}"}, "{namespace}:{key}"),
+    ],
+)
+def test_members_must_hold_all_of_the_name(forms: dict[str, str], whole: str) -> None:
+    """Else two records would have the same members."""
+    with pytest.raises(ValueError, match="name_parts need"):
+        NameMembers(forms, whole)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, offered
 from crossdock.console.audit import subject_cell
+from crossdock.console.code_page import codes_in, meanings
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
 from crossdock.console.visits import PageError, Visit
@@ -120,6 +121,7 @@ def one(visit: Visit) -> Response:
     command = commands.get(visit.place["command"])
     if command is None:
         raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
+    printed = commands.output(command.id)
     return visit.show(
         "command.html",
         command.title,
@@ -129,7 +131,8 @@ def one(visit: Visit) -> Response:
         command=command,
         started=_time(command.started_at),
         result=result_text(command),
-        output=commands.output(command.id),
+        output=printed,
+        explained=meanings(visit, codes_in(printed)),
         can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
         apply=visit.link("do", "apply", plan=command.id),
     )

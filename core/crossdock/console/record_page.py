@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from crossdock.config.project.project import Project
 from crossdock.console.actions import ACTIONS, offered
+from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
 from crossdock.console.personal_data import is_shown
@@ -210,6 +211,7 @@ def _state(visit: Visit, item: Item) -> dict[str, Any]:
     return {
         "state": state,
         "why": shown["why"],
+        "meanings": meanings(visit, [item.get("code")]),
         "address": visit.link("records", state.option, stream=shown["stream"], reason=item.get("code")),
         "facts": [(name, str(value)) for name, value in parts.items() if value is not None],
     }

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
+from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
 from crossdock.console.visits import PageError, Visit
@@ -184,6 +185,7 @@ def _group(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[str, str
     return {
         "stream": group.stream,
         "reason": group.reason,
+        "meanings": meanings(visit, [group.choice.get("reason")]),
         "file": group.choice.get("file", ""),
         "number": f"{group.number:,}",
         "address": visit.link("records", kind, **parameters),

@@ -99,6 +99,7 @@ def values(
         "in_console": not reader.has_lists,
         "personal_address": "",
         "errors": errors,
+        "explained": [],
         "imbalance": _imbalance(run, balanced),
         "open": opened,
         "notes": notes,

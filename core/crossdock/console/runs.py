@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import run_page
+from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
 from crossdock.console.personal_data import is_shown
@@ -67,6 +68,7 @@ def one(visit: Visit) -> Response:
     is_offered = visit.sees_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
+        "explained": meanings(visit, (each.code for each in run.messages if each.level == "error")),
         "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
     }
     is_followed = run.status == "running" and not visit.query.get("show")  # each showing of personal data is logged

@@ -109,7 +109,9 @@ def _file(path: Path) -> tuple[Cell, ...]:
 def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterable[Setting]) -> dict[str, Any]:
     """Return the settings that have another value now than the run *then* had."""
     origins = {each.place: _origin(each, visit.of_tenant.config.parent) for each in settings}
-    changed = changed_settings(then.content, effective_of(project))
+    written = {each.place for each in settings if each.origin}
+    found = changed_settings(then.content, effective_of(project))
+    changed = [each for each in found if each.then is not None or each.place in written]  # no defaults of a new part
     rows = (
         (
             ".".join(map(str, each.place)),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.config.project.effective_config import PERSONAL, effective
+from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective
 from crossdock.errors import ConfigError
 
 CONFIG = """\
@@ -82,3 +82,12 @@ def test_an_invalid_config_is_not_shown(config: Path) -> None:
     config.write_text(CONFIG.replace("tenant: acme, ", ""))
     with pytest.raises(ConfigError, match="tenant"):
         effective(config)
+
+
+def test_a_section_that_was_empty_is_no_changed_setting() -> None:
+    """Only what it contains now is; an empty list that has members now is the same setting."""
+    then, now = {"jobs": {}, "days": []}, {"jobs": {"nightly": {"at": "02:30"}}, "days": ["mon"]}
+    assert changed_settings(then, now) == [
+        ChangedSetting(("jobs", "nightly", "at"), None, "02:30"),
+        ChangedSetting(("days",), "[]", "mon"),
+    ]

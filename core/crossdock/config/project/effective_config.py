@@ -73,13 +73,14 @@ class ChangedSetting:
 
 
 def changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedSetting]:
-    """Compare two results of `effective`."""
+    """Compare two results of `effective`. A section that was or is empty is no setting if it has some on one side."""
     before, after = dict(_leaves(then, ())), dict(_leaves(now, ()))
+    sections = {place[:length] for place in (*before, *after) for length in range(len(place))}
     places = dict.fromkeys([*after, *before])
     return [
         ChangedSetting(each, before.get(each), after.get(each))
         for each in places
-        if before.get(each) != after.get(each)
+        if before.get(each) != after.get(each) and each not in sections
     ]
 
 

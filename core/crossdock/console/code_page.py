@@ -1,0 +1,57 @@
+"""The page that explains the code of an error or the reason of a rejected record, as ``crossdock explain`` does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from crossdock.console.page_tables import Link
+from crossdock.console.visits import PageError, Visit
+from crossdock.values import explanations
+
+_CODE = re.compile(r"\[(\w+)\]$", re.MULTILINE)  # at the end of the first line of an error
+_ITEM = "- "
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading, a paragraph or a list. Each of its texts is in pieces, of which every second one is code."""
+
+    tag: str
+    texts: Sequence[Sequence[str]]
+
+
+def shown(visit: Visit) -> Response:
+    code = visit.place["code"]
+    if code not in explanations.codes():
+        raise PageError(404, f"No error has the code {code}.")
+    title, _, text = explanations.page(code).partition("\n")
+    return visit.show("code.html", title.removeprefix("# "), code=code, blocks=list(_blocks(text)))
+
+
+def meanings(visit: Visit, codes: Iterable[str | None]) -> list[Link]:
+    """Return a link to the page about each of the *codes* that has one."""
+    known = explanations.codes()
+    return [Link(code, visit.link("codes", code)) for code in dict.fromkeys(codes) if code in known]
+
+
+def codes_in(text: str) -> list[str]:
+    """Return the codes of the errors in what a command has printed."""
+    return _CODE.findall(text)
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    for part in text.strip().split("\n\n"):
+        if part.startswith("## "):
+            yield Block("h2", [_pieces(part.removeprefix("## "))])
+        elif part.startswith(_ITEM):
+            yield Block("ul", [_pieces(each) for each in part.removeprefix(_ITEM).split(f"\n{_ITEM}")])
+        else:
+            yield Block("p", [_pieces(part)])
+
+
+def _pieces(text: str) -> Sequence[str]:
+    return " ".join(text.split()).split("`")

@@ -86,7 +86,8 @@ def test_an_invalid_config_is_not_shown(config: Path) -> None:
 
 def test_a_section_that_was_empty_is_no_changed_setting() -> None:
     """Only what it contains now is; an empty list that has members now is the same setting."""
-    then, now = {"jobs": {}, "days": []}, {"jobs": {"nightly": {"at": "02:30"}}, "days": ["mon"]}
+    then: dict[str, object] = {"jobs": {}, "days": []}
+    now = {"jobs": {"nightly": {"at": "02:30"}}, "days": ["mon"]}
     assert changed_settings(then, now) == [
         ChangedSetting(("jobs", "nightly", "at"), None, "02:30"),
         ChangedSetting(("days",), "[]", "mon"),

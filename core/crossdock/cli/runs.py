@@ -59,7 +59,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_more(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.console import fleet_page, pages
+    from crossdock.console import fleet_page, page_rendering
 
     states = FleetStates(fleet, fleet_base(config))
     counted_runs = dict(states.each(partial(_listed, limit=limit)))
@@ -68,7 +68,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: coded(error) for name, error in states.errors.items()}
-        pages.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
+        page_rendering.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
@@ -129,11 +129,11 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _details(tx, found) if as_json else {}
         if out:
-            from crossdock.console import pages, run_page
+            from crossdock.console import page_rendering, run_page
 
             page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
-        pages.write(out, page)
+        page_rendering.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         document = run_lines.run_document(found) | timing_lines.timing_document(found)

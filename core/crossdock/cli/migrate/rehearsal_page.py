@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.cli.migrate import profile_words, rehearsal_lines
-from crossdock.console import pages
-from crossdock.console.page_tables import Cell, Drawing, Rectangle, accounts, table
+from crossdock.console import page_rendering
+from crossdock.console.page_tables import Cell, Drawing, Rectangle, count_tables, table
 from crossdock.values.display_texts import counted
 from crossdock.values.run_messages import RunMessage
 
@@ -19,12 +19,12 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    pages.write(path, page(document, config))
+    page_rendering.write(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
     messages = [RunMessage(**each) for each in document["messages"]]
-    return pages.render(
+    return page_rendering.render(
         "rehearsal.html",
         migration=document["migration"],
         tenant=document["tenant"],
@@ -33,7 +33,7 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),
-        accounts=accounts(document["streams"]),
+        accounts=count_tables(document["streams"]),
         streams={name: _stream(stream) for name, stream in document["streams"].items()},
     )
 

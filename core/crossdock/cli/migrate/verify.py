@@ -38,7 +38,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
         ) from error
     try:
-        digest = sealed_page.digest_of(content)
+        digest = sealed_page.verified_digest(content)
     except RefusedError as error:
         raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}

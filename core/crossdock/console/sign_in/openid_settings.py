@@ -50,7 +50,7 @@ class OpenIdSettings(ConfigModel):
     """Proxy and certificates, as in ``platform.http``."""
 
 
-def load(path: Path) -> OpenIdSettings:
+def load_openid_settings(path: Path) -> OpenIdSettings:
     """Read the file. Raises ConfigError."""
     document = config_file.read(path)
     return document.check(OpenIdSettings, document.data)

@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, echo_document, example, overrides
+from crossdock.cli.shared_options import common_options, echo_document, help_example, overrides
 from crossdock.printable import printable_json, printable_lines
 
 
-@click.group(epilog=example("crossdock config show -C acme.yaml"))
+@click.group(epilog=help_example("crossdock config show -C acme.yaml"))
 def config() -> None:
     """Inspect the config."""
 
 
-@config.command(epilog=example("crossdock config show -C acme.yaml"))
+@config.command(epilog=help_example("crossdock config show -C acme.yaml"))
 @common_options
 def show(config: Path, *, as_json: bool) -> None:
     """Show the effective config with all defaults.
@@ -34,7 +34,9 @@ def show(config: Path, *, as_json: bool) -> None:
         click.echo(_yaml(document), nl=False)
 
 
-@click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))
+@click.command(
+    epilog=help_example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse")
+)
 @click.option("--kind", metavar="CONNECTOR", help="Only connections of this kind; default: all installed.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: a schema is JSON.")
 def schema(kind: str | None, *, as_json: bool) -> None:

@@ -65,13 +65,13 @@ _PROTECTION = (
 )
 
 
-def tenant_of(files: Sequence[Path]) -> Tenants:
+def single_tenant(files: Sequence[Path]) -> Tenants:
     from crossdock.console import tenants
 
     return tenants.single_tenant(files)
 
 
-def tenants_of(pattern: str, base_files: Sequence[Path]) -> Tenants:
+def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     from crossdock.console import tenants
 
     return tenants.fleet_tenants(pattern, base_files)

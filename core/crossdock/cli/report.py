@@ -10,8 +10,8 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import say
-from crossdock.cli.runs import found_run
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.runs import run_or_newest
+from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -22,7 +22,7 @@ _SAID = {"runs", "records delivered"}  # of a month, on the terminal
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock report 7 -o report.html",
         "crossdock report --month 2026-11 -o november.html",
         "crossdock report --month 2026-11 --json",
@@ -60,7 +60,7 @@ def _report_run(run: int | None, out: Path | None, config: Path) -> None:
     from crossdock.console import page_rendering, run_page
 
     with read_state(config) as (tx, tenant):
-        found = found_run(tx, run)
+        found = run_or_newest(tx, run)
         page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     path = out or Path(f"run-{found.id}.html")
     page_rendering.write(path, page)

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.try_stream import _beside, _dotted
+from crossdock.cli.try_stream import _dotted, _side_by_side
 from crossdock.runs.tried_records import leaves
 from crossdock.testing import context, read, replay
 from crossdock.values import author_frames
@@ -159,8 +159,8 @@ def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pyt
 
 def test_wide_records_are_shown_above_their_drafts() -> None:
     """No line is broken or cut: what does not fit beside is shown below."""
-    assert list(_beside(["ab", "c"], ["x"], 6)) == ["ab   x", "c    "]
-    assert list(_beside(["ab", "c"], ["x"], 5)) == ["ab", "c", "x"]
+    assert list(_side_by_side(["ab", "c"], ["x"], 6)) == ["ab   x", "c    "]
+    assert list(_side_by_side(["ab", "c"], ["x"], 5)) == ["ab", "c", "x"]
 
 
 @given(st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))

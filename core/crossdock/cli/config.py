@@ -24,10 +24,10 @@ def show(config: Path, *, as_json: bool) -> None:
 
     Secrets are shown as references; constants that may be personal are masked.
     """
-    from crossdock.config.project.effective_config import effective
+    from crossdock.config.project.effective_config import effective_config
     from crossdock.values import exact_json
 
-    document = effective(config, *overrides(config))
+    document = effective_config(config, *overrides(config))
     if as_json:
         echo_document(printable_json(exact_json.dumps(document).decode()))
     else:

@@ -75,7 +75,7 @@ def _authorization_of_connection(loaded: Project, config: Path, name: str) -> tu
 
     connections = {each.name: each for each in loaded.connections}
     if name not in connections:
-        advice = config_file.unknown_key(name, list(connections)).removeprefix("unknown key; ")
+        advice = config_file.unknown_key_message(name, list(connections)).removeprefix("unknown key; ")
         raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config), code="connection_unknown")
     api = connections[name].api
     if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
@@ -93,11 +93,11 @@ def _authorize_in_browser(
 ) -> None:
     from crossdock.reading.sources import account_owner_consent
     from crossdock.reading.transport import loopback_redirect
-    from crossdock.values.addresses import web_address
+    from crossdock.values.addresses import check_web_address
 
     if redirect_url is not None and not loopback_redirect.is_on_this_machine(redirect_url):
         try:
-            attempt = account_owner_consent.BrowserAccess(api, auth, web_address(redirect_url))
+            attempt = account_owner_consent.BrowserAccess(api, auth, check_web_address(redirect_url))
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show_address(attempt.address, opens=opens)

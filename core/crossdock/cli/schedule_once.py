@@ -14,8 +14,8 @@ from crossdock.cli import terminal_output
 from crossdock.cli.plain_text import say
 from crossdock.cli.service import interruptible_service
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due, due
-from crossdock.config.schedules.job_config import ordered
+from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.job_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
 from crossdock.runs.failed_starts import Attempt
@@ -45,7 +45,7 @@ def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, a
     clock = SystemClock()
     now, codes = clock.now(), [0]
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
-        for name in [job] if job else ordered(loaded.jobs):
+        for name in [job] if job else jobs_in_order(loaded.jobs):
             once, asked = _JobRuns(loaded, name, log_format, trace, as_json=as_json), _due_runs(loaded, name, day, now)
             if not asked:
                 once.say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
@@ -66,9 +66,9 @@ def _parse_day(text: str) -> date | None:
 def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:
     schedule = loaded.jobs[job].schedule
     if day is None:
-        return deque(due(schedule, now - _LOOKS_BACK, now), maxlen=1)
+        return deque(due_between(schedule, now - _LOOKS_BACK, now), maxlen=1)
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    found = due(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
+    found = due_between(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
     return deque(each for each in found if each.business_date == day)
 
 

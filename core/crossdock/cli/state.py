@@ -71,10 +71,10 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import lasting_change
     from crossdock.state.upkeep.purge import purge as purge_state
-    from crossdock.values.config_durations import span
+    from crossdock.values.config_durations import parse_duration
 
     loaded = load(config)
-    older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than
+    older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than
     ages = loaded.retention_ages(older_than, SystemClock().now())
     if dry_run:
         with loaded.read_state() as tx:

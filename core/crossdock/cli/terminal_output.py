@@ -57,7 +57,7 @@ def print_result(document: Any, *lines: str, as_json: bool) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
 ) -> FittingTable:
-    """Return a table for `out`, which never breaks a value. *numbers* names the columns that align right."""
+    """Return a table for `output_console`, which never breaks a value. *numbers* names the columns that align right."""
     from crossdock.cli.fitting_table import FittingTable
 
     return FittingTable(title, columns, [[_cell_text(cell) for cell in row] for row in rows], numbers)

@@ -102,25 +102,25 @@ def try_(
 
 
 def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
-    from crossdock.values.author_frames import raised_by_author
+    from crossdock.values.author_tracebacks import author_traceback_lines
 
     try:
         return load(config)
     except CrossdockError as error:
         if raw:
-            say(*raised_by_author(error), err=True)
+            say(*author_traceback_lines(error), err=True)
         raise
 
 
 def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
     """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
-    from crossdock.values.author_frames import raised_by_author
+    from crossdock.values.author_tracebacks import author_traceback_lines
 
     settings = trial.bound.context.settings
     for item, tried in zip(shown, trial.records, strict=True):
         if tried.problem is not None:
-            item["problem"]["raised"] = raised_by_author(tried.problem, settings)
-    return [] if trial.error is None else raised_by_author(trial.error, settings)
+            item["problem"]["raised"] = author_traceback_lines(tried.problem, settings)
+    return [] if trial.error is None else author_traceback_lines(trial.error, settings)
 
 
 def _new_recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:

@@ -27,7 +27,7 @@ from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
-from crossdock.values.display_texts import place_of
+from crossdock.values.display_texts import place_text
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import RecordState
 from crossdock.writing.delivery.operations import PERSONAL
@@ -255,7 +255,7 @@ def _event_values(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
         "text": event.text,
         "kind": event.status,
         "changed": list(record_lines.changed_lines(event.row)) if event.is_first else [],
-        "place": Link(place_of(event.row), visit.link("files", name=source)) if source else None,
+        "place": Link(place_text(event.row), visit.link("files", name=source)) if source else None,
     }
 
 

@@ -30,9 +30,9 @@ from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
 from crossdock.values.local_files import (
     create_private,
+    create_private_folder,
     open_private,
     open_regular,
-    private_folder,
     read_regular,
     replace_file,
 )
@@ -127,7 +127,9 @@ class StartedCommands:
         }
         try:
             for folder in (self._folder.parent, self._folder):
-                private_folder(folder, "what commands have printed is kept in it", "choose another place of the state")
+                create_private_folder(
+                    folder, "what commands have printed is kept in it", "choose another place of the state"
+                )
             with self._locked(about, last) as lock:
                 started = self._start_process(
                     lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
@@ -147,7 +147,7 @@ def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due
         return None
     since = max(last.due, now - _LOOKS_BACK)
     return next(
-        (each for each in due(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
+        (each for each in due_between(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
     )
 
 

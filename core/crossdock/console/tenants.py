@@ -57,7 +57,7 @@ class Tenant:
 
     def _state_place(self) -> tuple[StateUrl, PinnedTenant]:
         known = self._loaded
-        found = None if known is not None and known[0] == self.stamp() else state_location.locate(*self.files)
+        found = None if known is not None and known[0] == self.stamp() else state_location.locate_state(*self.files)
         if found is None:
             loaded = self.project()
             found = loaded.state_url, loaded.pin

@@ -18,11 +18,11 @@ UNITS = "smh"
 
 
 def _parse_duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.config_durations import is_duration, span
+    from crossdock.values.config_durations import is_duration, parse_duration
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")
-    return span(value)
+    return parse_duration(value)
 
 
 @click.command(epilog=help_example("crossdock migrate freeze --wait 30m"))

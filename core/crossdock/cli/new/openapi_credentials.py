@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from crossdock.cli.new.openapi_operations import needs_no_escaping
 from crossdock.cli.new.python_formatting import Call, Item, quoted
 from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
-from crossdock.values.addresses import checked_base_url
+from crossdock.values.addresses import check_base_url
 
 UNKNOWN_ADDRESS = "https://api.example.com"
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -46,7 +46,7 @@ def server_address(document: OpenApi) -> tuple[str, str]:
             filled = filled.replace(f"{{{name}}}", str(as_mapping(variables.get(name)).get("default", "TODO")))
         whole = urljoin(UNKNOWN_ADDRESS, filled).rstrip("/").replace("http://", "https://", 1)
         try:
-            checked_base_url(whole)
+            check_base_url(whole)
         except ValueError:
             continue
         if not needs_no_escaping(whole):
@@ -97,7 +97,7 @@ def _credentials_of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
             continue
         url = urljoin(f"{base_url}/", stated)
         try:
-            checked_base_url(url)
+            check_base_url(url)
         except ValueError:
             continue
         others = {"refresh_token": "refresh_token", "client_id": "client_id", "client_secret": "client_secret"}

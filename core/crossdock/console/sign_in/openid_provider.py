@@ -32,7 +32,7 @@ from crossdock.reading.transport.oauth_messages import (
     pkce_challenge,
     refusal_text,
 )
-from crossdock.values.addresses import endpoint, web_address
+from crossdock.values.addresses import check_endpoint, check_web_address
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path
 
@@ -204,10 +204,10 @@ class OpenIdProvider:
                     raise UnauthorizedError(
                         "the provider names another issuer", where=address, code="openid_provider_refused"
                     )
-                keys = self._send("GET", _checked_address(found, "jwks_uri", web_address)).get("keys")
+                keys = self._send("GET", _checked_address(found, "jwks_uri", check_web_address)).get("keys")
                 self._metadata = _Metadata(
-                    _checked_address(found, "authorization_endpoint", web_address),
-                    _checked_address(found, "token_endpoint", endpoint),
+                    _checked_address(found, "authorization_endpoint", check_web_address),
+                    _checked_address(found, "token_endpoint", check_endpoint),
                     keys,
                     now,
                 )

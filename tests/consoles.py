@@ -78,7 +78,7 @@ def make_fleet(folder: Path) -> None:
 @contextmanager
 def served(fleet: Path, protection: Protection, clock: ManualClock | None = None) -> Iterator[ServedConsole]:
     clock = clock or ManualClock()
-    with server.serve(tenants.fleet(str(fleet), ()), clock, protection=protection) as url:
+    with server.serve(tenants.fleet_tenants(str(fleet), ()), clock, protection=protection) as url:
         console = ServedConsole(url, clock)
         try:
             yield console

@@ -15,7 +15,7 @@ from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state.db import schema
-from crossdock.values.local_files import private_folder, replace_file
+from crossdock.values.local_files import create_private_folder, replace_file
 
 ROWS = 60  # of each list: more than one page of it
 STREAM = "wms.items"
@@ -313,7 +313,7 @@ def _commands(commands: StartedCommands, text: Text) -> None:
     """Write what was started, as `StartedCommands` keeps it."""
     folder = commands._folder
     for each in (folder.parent, folder):
-        private_folder(each)
+        create_private_folder(each)
     for number in range(5):
         kept = folder / f"20990101T00000{number}-0000000{number}"
         kept.mkdir(mode=0o700)

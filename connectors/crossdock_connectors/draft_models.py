@@ -21,9 +21,9 @@ from pydantic import (
 
 from crossdock import ConfigModel
 from crossdock.resources import Exact, Instant, ResourceModel
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
-from crossdock.values.time_zones import zone_name
+from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.request_times import TimeLayout, in_layout
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
@@ -54,7 +54,7 @@ class Member(ConfigModel):
     """The most characters of a text."""
     format: TimeLayout | None = None
     """How an instant is sent: a strftime format, or ``unix`` or ``unix_ms`` as text."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
     """The IANA time zone of ``format``; default: UTC."""
     members: Mapping[MemberName, MemberOrType] = {}
     """The members of an object, or of each object of a list."""
@@ -62,14 +62,14 @@ class Member(ConfigModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.max_length is not None and self.type != "text":
-            raise misplaced(("max_length",), "needs type: text")
+            raise finding_at(("max_length",), "needs type: text")
         if self.format is not None and self.type != "instant":
-            raise misplaced(("format",), "needs type: instant")
+            raise finding_at(("format",), "needs type: instant")
         if self.timezone is not None and self.format is None:
-            raise misplaced(("timezone",), "needs format: instants without one are sent in UTC")
+            raise finding_at(("timezone",), "needs format: instants without one are sent in UTC")
         if bool(self.members) is not (self.type in {"object", "list"}):
             needed = f"is missing: a {self.type} has members" if not self.members else "needs type: object or list"
-            raise misplaced(("members",), needed)
+            raise finding_at(("members",), needed)
         return self
 
 

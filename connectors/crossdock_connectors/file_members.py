@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from crossdock import ConfigModel
 from crossdock.sources import NameForm
 from crossdock.targets import BatchProfile, EndpointProfile, FileContentConfig, FileRecord, RecordShape, TargetResource
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock_connectors.draft_models import MemberName, Members, draft_model, full_example
 
@@ -34,14 +34,14 @@ class FileMembers(ConfigModel):
     @model_validator(mode="after")
     def _members_fit(self) -> Self:
         if self.name in self.members:
-            raise misplaced(("name",), "holds the external id of the record: leave it out of members")
+            raise finding_at(("name",), "holds the external id of the record: leave it out of members")
         if self.by is not None and self.by not in self.members:
-            raise misplaced(("by",), "is none of members")
+            raise finding_at(("by",), "is none of members")
         if "create" not in self.content.operations:
-            raise misplaced(("content",), "cannot express a new record")
+            raise finding_at(("content",), "cannot express a new record")
         example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
         if unknown := self.content.unknown_names(example):
-            raise misplaced(("content",), f"shows {', '.join(unknown)}, and members has no such member")
+            raise finding_at(("content",), f"shows {', '.join(unknown)}, and members has no such member")
         return self
 
 

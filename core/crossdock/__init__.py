@@ -86,7 +86,7 @@ if not TYPE_CHECKING:  # type checkers would believe that every name exists
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME_OF:
-            return import_module("crossdock.values.deprecated_names").renamed(__name__, name, _RENAMED)
+            return import_module("crossdock.values.deprecated_names").resolve_deprecated_name(__name__, name, _RENAMED)
         home = _HOME_OF[name]
         return import_module(f"{home}.convert") if name == "convert" else getattr(import_module(home), name)
 

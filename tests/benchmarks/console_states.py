@@ -161,7 +161,9 @@ def start_command(config: Path) -> str:
     loaded = project.load(config)
     commands = StartedCommands(loaded.beside_spool("console"), loaded.pin)
     who, about, now = Actor("ada", "127.0.0.1", ""), ("runs",), datetime.now(UTC)
-    started = commands.start([config], ["runs"], about=about, last=commands.last(about), title="Runs", who=who, at=now)
+    started = commands.start(
+        [config], ["runs"], about=about, last=commands.last_id(about), title="Runs", who=who, at=now
+    )
     while (known := commands.get(started.id)) is None or known.is_running:
         time.sleep(0.05)
     return started.id

@@ -109,7 +109,7 @@ class Stage:
 
     @cached_property
     def desk(self) -> Desk:
-        base_url = self._stack.enter_context(server.serve(tenants.one([self.config]), SystemClock()))
+        base_url = self._stack.enter_context(server.serve(tenants.single_tenant([self.config]), SystemClock()))
         command = [*SOON_ASKING, "-C", str(self.config), "schedule"]
         self._jobs = self._stack.enter_context(SchedulerProcesses(command, self.config.parent / "schedule.log"))
         self._jobs.start()

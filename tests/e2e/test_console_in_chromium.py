@@ -42,7 +42,7 @@ def base_url(site: Site) -> Iterator[str]:
     site.export("INV_2.csv", BAD)
     site.export(f"INV_3{HOSTILE.replace('/', '')}.csv", _ORPHANS)
     assert site.sync().code == 1
-    with server.serve(tenants.one([site.config]), SystemClock()) as base_url:
+    with server.serve(tenants.single_tenant([site.config]), SystemClock()) as base_url:
         yield base_url
 
 
@@ -136,7 +136,10 @@ def test_the_page_of_a_running_command_renews_itself(site: Site, front: Front, t
         return FORWARD
 
     front.fate = waits
-    with server.serve(tenants.one([site.config]), SystemClock()) as base_url, browser.opened(tmp_path / "p") as tab:
+    with (
+        server.serve(tenants.single_tenant([site.config]), SystemClock()) as base_url,
+        browser.opened(tmp_path / "p") as tab,
+    ):
         visitor = Browser(base_url)
         started = visitor.send(visitor.open(f"/t/{site.tenant}/do/sync"))
         assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in started.html

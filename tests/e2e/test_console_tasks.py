@@ -68,7 +68,7 @@ class Operator:
 
 @contextmanager
 def operator(config: Path, clock: Clock | None = None) -> Iterator[Operator]:
-    with server.serve(tenants.one([config]), clock or SystemClock()) as base_url:
+    with server.serve(tenants.single_tenant([config]), clock or SystemClock()) as base_url:
         yield Operator(base_url)
 
 

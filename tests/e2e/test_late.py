@@ -13,13 +13,13 @@ from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
 from crossdock.reading.sources import file_wait
-from crossdock.values.config_durations import span
+from crossdock.values.config_durations import parse_duration
 
 
 @pytest.fixture(autouse=True)
 def _a_second_of_the_config_is_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what runs in this process: its pauses end soon, in the same order."""
-    monkeypatch.setattr(file_wait, "span", lambda duration: span(duration) / 10)
+    monkeypatch.setattr(file_wait, "parse_duration", lambda duration: parse_duration(duration) / 10)
 
 
 def waits(site: Site, stream: str, wait: str) -> None:

@@ -141,7 +141,7 @@ def test_every_number_of_a_page_is_that_of_the_command(
     """Thirty random nights: products come, change, go and are bad; lots refer to them, or to none."""
     warehouse = Warehouse(tmp_path_factory.mktemp("night"), platform)
     runs = [warehouse.run(night) for night in some]
-    with server.serve(tenants.one([warehouse.project.config]), SystemClock()) as base_url:
+    with server.serve(tenants.single_tenant([warehouse.project.config]), SystemClock()) as base_url:
         browser = Browser(base_url)
         for run in [warehouse.project.run("show", str(each["run"]), "--json").document for each in runs]:
             assert_equal(Page(browser.open(f"/t/{platform.tenant}/runs/{run['run']}").html), run)

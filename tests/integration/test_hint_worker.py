@@ -20,7 +20,7 @@ from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import Worked
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
-from crossdock.values.run_messages import notes_of
+from crossdock.values.run_messages import remarks_by_stream
 from crossdock.writing.delivery.records_in_progress import _Mark
 
 
@@ -338,4 +338,4 @@ def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) ->
 
 def _told(desk: InboxDesk, session: Session) -> list[str]:
     """The remarks of the last run on the customers."""
-    return notes_of(desk.runs(session)[0].messages).get("b.customers", [])
+    return remarks_by_stream(desk.runs(session)[0].messages).get("b.customers", [])

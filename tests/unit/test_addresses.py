@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.values.addresses import address_fault, asks_with_secret, endpoint, names_secret, web_address
+from crossdock.values.addresses import (
+    check_endpoint,
+    check_web_address,
+    forbidden_address_reason,
+    names_secret,
+    query_has_secret,
+)
 
 CANARY = "hunter2"
 
@@ -30,23 +36,23 @@ CANARY = "hunter2"
 def test_no_user_stands_in_an_address(url: str) -> None:
     """Neither a user nor a password is taken, and the refusal does not repeat it."""
     with pytest.raises(ValueError, match="must be an address such as") as refused:
-        web_address(url)
+        check_web_address(url)
     assert CANARY not in str(refused.value)
 
 
 def test_an_empty_port_is_refused() -> None:
     """A variable that is set and empty would leave the address of another server."""
     with pytest.raises(ValueError, match="the port is empty"):
-        web_address("http://127.0.0.1:")
-    assert web_address("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
+        check_web_address("http://127.0.0.1:")
+    assert check_web_address("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
 
 
 def test_an_endpoint_has_no_query() -> None:
     """Paths are appended to it, so that a query would have them swallowed, and it may hold a key."""
-    assert endpoint("https://a.example/v1/") == "https://a.example/v1/"
+    assert check_endpoint("https://a.example/v1/") == "https://a.example/v1/"
     for url in ("https://a.example?", f"https://a.example/?key={CANARY}"):
         with pytest.raises(ValueError, match="without a query") as refused:
-            endpoint(url)
+            check_endpoint(url)
         assert CANARY not in str(refused.value)
 
 
@@ -72,7 +78,7 @@ def test_an_endpoint_has_no_query() -> None:
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     """Upper case, percent-encoding, also twice, and prefixes do not hide it."""
     assert names_secret(f"postgresql://h/d?sslmode=require&{name}={CANARY}")
-    assert asks_with_secret(f"https://a.example/hook?channel=ops&{name}={CANARY}")
+    assert query_has_secret(f"https://a.example/hook?channel=ops&{name}={CANARY}")
 
 
 @pytest.mark.parametrize("text", ["h/d?passfile=/x", "h/d?sslkey=/x&sslmode=require", "h/d?require_auth=password"])
@@ -111,7 +117,7 @@ def test_secrets_are_looked_for_in_linear_time() -> None:
 )
 def test_settings_must_not_be_unsafe_addresses(name: str | None, text: str, fault: str | None) -> None:
     """Credentials are found in every setting, plain http in those that are named like addresses."""
-    found = address_fault(name, text)
+    found = forbidden_address_reason(name, text)
     assert (fault is None) == (found is None)
     assert (fault or "") in (found or "")
     assert "canary" not in (found or "")

@@ -24,7 +24,7 @@ from crossdock.errors import (
 )
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled_batches
 from crossdock.runs.planning.draft_records import drafted
-from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
+from crossdock.values.author_code import AuthorCodeError, brief, described_exception, error_of_author, guarded
 from crossdock.values.config_models import ConfigModel, SecretRef
 from crossdock.values.records import LINE, Proof, RawBatch
 
@@ -153,7 +153,7 @@ def test_what_the_machine_ends_is_told_too() -> None:
 
 def test_an_exception_without_a_frame_is_told_by_the_first_line_of_the_code() -> None:
     """A library's exception may have no frame of the author: the line of the method is shown."""
-    told = described(TypeError("no list"), deep, "pull")
+    told = described_exception(TypeError("no list"), deep, "pull")
     assert told == f"TypeError in pull, line {deep.__code__.co_firstlineno} of {__file__}: no list"
 
 

@@ -17,7 +17,7 @@ from tests.documentation.fences import DOCS, PAGES, ROOT, fences, fences_of
 
 from crossdock.config import registry
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective
+from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.mapping.declarative import Form
 from crossdock.values import exact_json
@@ -90,7 +90,7 @@ def test_a_login_is_shared_as_the_guide_shows(tmp_path: Path) -> None:
     (tmp_path / "whole.yaml").write_bytes(exact_json.dumps(WHOLE))
     (example,) = [text for text in blocks(CONFIGURE / "reuse_sections.md", "yaml") if "<<: *login" in text]
     (tmp_path / "example.yaml").write_text(example, encoding="utf-8")
-    connections = effective(tmp_path / "whole.yaml", tmp_path / "example.yaml")["connections"]
+    connections = effective_config(tmp_path / "whole.yaml", tmp_path / "example.yaml")["connections"]
     hamburg, bremen = connections["hamburg"], connections["bremen"]
     assert hamburg["private_key"] == bremen["private_key"] == "file:~/.ssh/wms"
     assert (hamburg["user"], bremen["user"]) == ("export", "crossdock")

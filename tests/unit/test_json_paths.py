@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from crossdock.errors import RecordError
 from crossdock.values import exact_json
 from crossdock.values.exact_json import BEYOND
-from crossdock.values.json_paths import MISSING, at_path, at_pointer, checked, exploded, number, replaced_at, text_of
+from crossdock.values.json_paths import (
+    MISSING,
+    at_path,
+    at_pointer,
+    check_type,
+    column_text,
+    exact_number,
+    explode_list,
+    with_value_at_path,
+)
 
 NAMES = st.sampled_from(["a", "b", "a.b", "0", "01", "~", "/", "", "~1", "é"])
 NUMBERS = st.integers(-(10**15), 10**15) | st.decimals(-(10**15), 10**15, allow_nan=False, places=4)
@@ -65,12 +74,12 @@ def test_a_value_is_of_its_type_or_refused(value: Any, kind: type[Any]) -> None:
     """Nothing is converted but whole numbers to decimals; an error never quotes the value."""
     expected = type(value) is kind or (kind is Decimal and type(value) is int)
     if expected:
-        made = checked(value, kind, "/x")
+        made = check_type(value, kind, "/x")
         assert made == value
         assert type(made) is kind
     else:
         with pytest.raises(RecordError) as refused:
-            checked(value, kind, "/x")
+            check_type(value, kind, "/x")
         assert (refused.value.code, refused.value.pointer) == ("bad_value", "/x")
         if isinstance(value, str) and value.isdigit():
             assert value not in refused.value.message
@@ -100,7 +109,7 @@ def test_a_wrong_pointer_is_a_defect_of_the_mapping(pointer: str) -> None:
 def test_a_wrong_type_is_a_defect_of_the_mapping() -> None:
     """Money is never a float."""
     with pytest.raises(TypeError, match="instead of float"):
-        checked(1, float, "/a")
+        check_type(1, float, "/a")
 
 
 # ---- numbers
@@ -112,8 +121,8 @@ CENTS = st.integers(-(10**17), 10**17)
 def test_a_number_is_the_same_however_it_is_written(cents: int) -> None:
     """As text, as a JSON number, and in minor units, to the last digit."""
     exact = Decimal(cents).scaleb(-2)
-    written = [number(exact, "", 0), number(f"{exact:.2f}", "", 0), number(f" {exact:+.2f} ", "", 0)]
-    written += [number(cents, "", 2), number(str(cents), "", 2)]
+    written = [exact_number(exact, "", 0), exact_number(f"{exact:.2f}", "", 0), exact_number(f" {exact:+.2f} ", "", 0)]
+    written += [exact_number(cents, "", 2), exact_number(str(cents), "", 2)]
     assert {exact_json.decimal_text(each) for each in written} == {exact_json.decimal_text(exact)}
     assert len({str(each) for each in written}) == 1
 
@@ -121,7 +130,7 @@ def test_a_number_is_the_same_however_it_is_written(cents: int) -> None:
 @given(st.text())
 def test_a_text_is_a_number_or_refused(text: str) -> None:
     """Nothing else is raised, and the text is not quoted."""
-    error = refusal(lambda: number(text, "/x", 0))
+    error = refusal(lambda: exact_number(text, "/x", 0))
     assert error is None or error.message in {"is text that is not a number", BEYOND}
 
 
@@ -131,20 +140,20 @@ def test_a_text_is_a_number_or_refused(text: str) -> None:
 def test_what_is_no_number_is_refused(value: Any) -> None:
     """No mark or notation is guessed."""
     with pytest.raises(RecordError):
-        number(value, "/x", 0)
+        exact_number(value, "/x", 0)
 
 
 @pytest.mark.parametrize("value", ["19.90", "19.00", Decimal("19.9")])
 def test_a_decimal_point_in_minor_units_is_refused(value: Any) -> None:
     """It would be wrong by a factor of a hundred."""
     with pytest.raises(RecordError, match="has a decimal point"):
-        number(value, "/x", 2)
+        exact_number(value, "/x", 2)
 
 
 def test_a_number_beyond_the_bounds_is_refused() -> None:
     """It has no exact form."""
     with pytest.raises(RecordError, match="more than 1,001 digits"):
-        number("9" * 1_002, "/x", 0)
+        exact_number("9" * 1_002, "/x", 0)
 
 
 # ---- paths
@@ -165,7 +174,7 @@ def test_a_path_finds_every_value_that_it_can_name(document: Any) -> None:
 def test_any_path_gives_a_text_or_null(document: Any, path: str) -> None:
     """A record of another form is never an exception; text is as it is, other values are JSON of the same value."""
     value = at_path(document, path)
-    text = text_of(value)
+    text = column_text(value)
     if value is MISSING or value is None:
         assert text is None
     elif isinstance(value, str):
@@ -192,7 +201,7 @@ def test_any_path_gives_a_text_or_null(document: Any, path: str) -> None:
 )
 def test_each_value_has_one_text(value: Any, text: str | None) -> None:
     """Another notation of the same number is no change of a record."""
-    assert text_of(value) == text
+    assert column_text(value) == text
 
 
 # ---- lists as rows
@@ -202,7 +211,7 @@ def test_each_value_has_one_text(value: Any, text: str | None) -> None:
 def test_a_list_becomes_its_elements_and_nothing_else_is_lost(item: Any, path: str) -> None:
     """Each row is the object with one element at the place of the list; the object itself does not change."""
     before, elements = exact_json.dumps(item), at_path(item, path)
-    rows = list(exploded(item, path))
+    rows = list(explode_list(item, path))
     assert exact_json.dumps(item) == before
     if elements is None:
         assert not rows
@@ -216,7 +225,7 @@ def test_a_list_becomes_its_elements_and_nothing_else_is_lost(item: Any, path: s
 def test_a_row_has_what_surrounds_its_list() -> None:
     """Also where the list is deep inside, and in another list."""
     item = {"id": 1, "parts": [{"x": 2, "lines": [{"sku": "a"}, {"sku": "b"}]}, 3]}
-    assert list(exploded(item, "parts.0.lines")) == [
+    assert list(explode_list(item, "parts.0.lines")) == [
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "a"}}, 3]}, "/parts/0/lines/0"),
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "b"}}, 3]}, "/parts/0/lines/1"),
     ]
@@ -235,7 +244,7 @@ def test_a_row_has_what_surrounds_its_list() -> None:
 def test_a_value_is_put_at_a_path(document: Any, path: str, expected: Any) -> None:
     """Objects around it are made if they are missing, and what is there is kept."""
     before = exact_json.dumps(document)
-    assert replaced_at(document, path, 1) == expected
+    assert with_value_at_path(document, path, 1) == expected
     assert exact_json.dumps(document) == before
 
 
@@ -243,4 +252,4 @@ def test_a_value_is_put_at_a_path(document: Any, path: str, expected: Any) -> No
 def test_a_value_is_not_put_where_nothing_has_members(document: Any, path: str) -> None:
     """A text, a number and a list without that element have no place for it."""
     with pytest.raises(ValueError, match="without"):
-        replaced_at(document, path, 1)
+        with_value_at_path(document, path, 1)

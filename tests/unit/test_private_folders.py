@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import StateError
-from crossdock.values.local_files import create_private, private_folder
+from crossdock.values.local_files import create_private, create_private_folder
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 STRANGER = 4711
@@ -51,11 +51,11 @@ def test_nothing_is_written_over_or_through(tmp_path: Path, what: str) -> None:
 
 def test_a_folder_that_is_made_is_private(tmp_path: Path) -> None:
     """It is made with its parents, and made again does no harm; a link of our own may lead to it."""
-    private_folder(tmp_path / "a" / "spool")
-    private_folder(tmp_path / "a" / "spool")
+    create_private_folder(tmp_path / "a" / "spool")
+    create_private_folder(tmp_path / "a" / "spool")
     assert mode(tmp_path / "a" / "spool") == 0o700
     (tmp_path / "link").symlink_to(tmp_path / "a" / "spool")
-    private_folder(tmp_path / "link")
+    create_private_folder(tmp_path / "link")
 
 
 @pytest.mark.parametrize("open_to", [0o755, 0o710, 0o701, 0o1777, 0o740])
@@ -64,7 +64,7 @@ def test_a_folder_that_others_can_reach_is_refused(tmp_path: Path, open_to: int)
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool").chmod(open_to)
     with pytest.raises(StateError, match=rf"open to other users \(mode {open_to:o}\)") as refused:
-        private_folder(tmp_path / "spool")
+        create_private_folder(tmp_path / "spool")
     assert f"chmod 700 {tmp_path / 'spool'}" in str(refused.value)
     assert mode(tmp_path / "spool") == open_to
 
@@ -73,7 +73,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     """What is not a folder is named as that."""
     (tmp_path / "spool").touch()
     with pytest.raises(StateError, match="is not a folder"):
-        private_folder(tmp_path / "spool")
+        create_private_folder(tmp_path / "spool")
 
 
 @AS_ROOT
@@ -88,4 +88,4 @@ def test_what_a_stranger_put_there_is_refused(tmp_path: Path, what: str) -> None
         spool.symlink_to(tmp_path / "ours")
     os.chown(spool, STRANGER, STRANGER, follow_symlinks=False)
     with pytest.raises(StateError, match=f"(belongs to|is a link of) user {STRANGER}"):
-        private_folder(spool)
+        create_private_folder(spool)

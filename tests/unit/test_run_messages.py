@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from crossdock.errors import FindingsError, RefusedError, UnavailableError
-from crossdock.values.run_messages import MOST, RunMessage, RunMessages, document_of, error_texts, remarks
+from crossdock.values.run_messages import MOST, RunMessage, RunMessages, error_texts, remarks, streams_document
 
 SHORT = RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew")
 DOWN = UnavailableError("no answer", where="sftp://wms")
@@ -26,7 +26,7 @@ def test_a_stream_may_have_several_errors() -> None:
         ("wms.products", "unavailable", "sftp://wms", None),
     ]
     assert (said.errors, said.exit_code) == ({"wms.products": SHORT}, 3)
-    assert document_of({}, said)["errors"] == {
+    assert streams_document({}, said)["errors"] == {
         "wms.products": "f.csv:12: has 10 rows\n  ask for it anew\nsftp://wms: no answer"
     }
 

@@ -30,8 +30,8 @@ from crossdock.sources import (
     RefreshTokenAuth,
     SignatureAlgorithm,
 )
-from crossdock.values.addresses import endpoint, names_secret, web_address
-from crossdock.values.config_models import Secret, is_stated, misplaced
+from crossdock.values.addresses import check_endpoint, check_web_address, names_secret
+from crossdock.values.config_models import Secret, differs_from_default, finding_at
 from crossdock_connectors.http_json.recognized_answers import errors_in, has_text
 
 
@@ -58,7 +58,7 @@ def without_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 _CREDENTIALS = {"authorization", "proxy-authorization", "cookie"}
 HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
-TokenUrl = Annotated[str, AfterValidator(endpoint)]
+TokenUrl = Annotated[str, AfterValidator(check_endpoint)]
 ClientAuth = Literal["basic", "post"]
 
 
@@ -128,7 +128,7 @@ class ExpiredAnswer(ConfigModel):
     @model_validator(mode="after")
     def _says_what(self) -> Self:
         if self.status < 300 and self.text is None:
-            raise misplaced(("text",), "is missing: without it, each answer of success would need a new token")
+            raise finding_at(("text",), "is missing: without it, each answer of success would need a new token")
         return self
 
     def matches(self, status: int, body: Any) -> bool:
@@ -171,7 +171,7 @@ class ClientCredentialsGrant(_TokenCredential):
     @model_validator(mode="after")
     def _authenticates_once(self) -> Self:
         if (self.client_secret is None) == (self.client_assertion is None):
-            raise misplaced(("client_secret",), "name client_secret or client_assertion, and not both")
+            raise finding_at(("client_secret",), "name client_secret or client_assertion, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -222,7 +222,7 @@ class AuthorizationCode(_TokenCredential):
     """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect`` (RFC 6749 section 4.1)."""
 
     kind: Literal["authorization_code"]
-    authorize_url: Annotated[str, AfterValidator(web_address)] | None = None
+    authorize_url: Annotated[str, AfterValidator(check_web_address)] | None = None
     """Where the owner gives access in a browser."""
     device_url: TokenUrl | None = None
     """Where a code for another device is requested instead (RFC 8628)."""
@@ -240,7 +240,7 @@ class AuthorizationCode(_TokenCredential):
     """Further parameters of the address that the owner opens, such as access_type."""
     pkce: bool = True
     """Whether the request for the first tokens proves where it comes from (RFC 7636); others ignore it."""
-    redirect_url: Annotated[str, AfterValidator(web_address)] | None = None
+    redirect_url: Annotated[str, AfterValidator(check_web_address)] | None = None
     """Where the vendor sends the browser, if it must be registered: an address of this machine with a port, or an https
     address, which the owner then copies. Default: a free port of this machine."""
     tokens: ConfigPath | None = None
@@ -249,7 +249,7 @@ class AuthorizationCode(_TokenCredential):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.authorize_url is None) == (self.device_url is None):
-            raise misplaced(("authorize_url",), "name authorize_url or device_url, and not both")
+            raise finding_at(("authorize_url",), "name authorize_url or device_url, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -311,11 +311,11 @@ class LoginRequest(_TokenCredential):
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:
-        given = [each for each in ("token_member", "token_header", "token_cookie") if is_stated(self, each)]
+        given = [each for each in ("token_member", "token_header", "token_cookie") if differs_from_default(self, each)]
         if len(given) > 1:
-            raise misplaced((given[1],), f"cannot be used with {given[0]}: the token is in one place")
+            raise finding_at((given[1],), f"cannot be used with {given[0]}: the token is in one place")
         if self.base64 and (self.token_header or self.token_cookie):
-            raise misplaced(("base64",), "needs token_member")
+            raise finding_at(("base64",), "needs token_member")
         return self
 
     def auth(self) -> httpx.Auth:

@@ -11,8 +11,8 @@ from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
 from crossdock.sources import ApiAnswer, UnavailableError
-from crossdock.values.config_models import is_stated, misplaced
-from crossdock.values.json_paths import at_path, found_at, text_of
+from crossdock.values.config_models import differs_from_default, finding_at
+from crossdock.values.json_paths import at_path, column_text, find_at_pointer
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.other_requests import OtherRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
@@ -40,11 +40,11 @@ class ExpandedMember(OtherRequest):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if not self.names:
-            raise misplaced(("path",), "names no member of the record, such as {id}")
-        if self.records is not None and is_stated(self, "record"):
-            raise misplaced(("record",), "cannot be used with records: the answer is a list or one record")
+            raise finding_at(("path",), "names no member of the record, such as {id}")
+        if self.records is not None and differs_from_default(self, "record"):
+            raise finding_at(("record",), "cannot be used with records: the answer is a list or one record")
         if self.pagination is not None and self.records is None:
-            raise misplaced(("pagination",), "needs records: one record has no pages")
+            raise finding_at(("pagination",), "needs records: one record has no pages")
         return self
 
     @property
@@ -106,7 +106,7 @@ def _answered(
     key: str,
     answers: dict[str, ApiAnswer],
 ) -> Any:
-    values = {name: text_of(at_path(item, name)) or "" for name in member.names}
+    values = {name: column_text(at_path(item, name)) or "" for name in member.names}
     path = request_templates.path_of(member.path, values)
     if path is None or not all(values.values()):
         return None
@@ -118,7 +118,7 @@ def _answered(
     request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
-        found = found_at(answer.body, member.record)
+        found = find_at_pointer(answer.body, member.record)
         if sign := error_in_place_of_record(answer, member.record, paging.ignored, answers.get(key)):
             message = f"has no record at {member.record or 'the top'}: {sign}"
             raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")

@@ -14,7 +14,7 @@ from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, Unpack
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, found_at, member_name, text_of
+from crossdock.values.json_paths import MISSING, column_text, find_at_pointer, member_name
 from crossdock_connectors.http_json.job_settings import JobResults
 
 _MANY = 12  # digits
@@ -32,17 +32,17 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     """
     counts = each.when.json_predicate() if each.when is not None else lambda _: True
     for row in filter(counts, _rows(_unpacked(content, most), each)):
-        reason = next(filter(None, (_text(found_at(row, place)) for place in each.reason)), "")
+        reason = next(filter(None, (_text(find_at_pointer(row, place)) for place in each.reason)), "")
         yield _key(row, each), each.refused or bool(reason), reason
 
 
 def _key(row: Any, each: JobResults) -> str | None:
-    found = found_at(row, each.record or each.number or "")
+    found = find_at_pointer(row, each.record or each.number or "")
     if not isinstance(found, str | int | Decimal) or found == "" or isinstance(found, bool):
         return None
     if each.number is None:
         return str(found)
-    digits = text_of(found) or ""
+    digits = column_text(found) or ""
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MANY and int(digits) >= each.first_number
     return str(int(digits) - each.first_number) if is_number else None
 
@@ -73,7 +73,7 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
         elif each.format == "json_lines":
             yield from (exact_json.loads(line) for line in text.split("\n") if line.strip())
         else:
-            found = found_at(exact_json.loads(text), each.records)
+            found = find_at_pointer(exact_json.loads(text), each.records)
             if not isinstance(found, list):
                 raise _wrong(f"the results have no list at {each.records or 'the top'}")
             yield from found
@@ -89,7 +89,7 @@ def _text(value: Any) -> str:
     """Return what a member says of a refusal; an empty text for nothing, an empty list or an empty object."""
     if value is MISSING or value in (None, "", [], {}):
         return ""
-    return text_of(value) or exact_json.dumps(value).decode()
+    return column_text(value) or exact_json.dumps(value).decode()
 
 
 class JobOutcomes:

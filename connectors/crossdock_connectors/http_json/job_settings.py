@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
-from crossdock.values.config_models import MAX_S, misplaced
+from crossdock.values.config_models import MAX_S, finding_at
 from crossdock_connectors.file_members import FileMembers
 from crossdock_connectors.http_json.other_requests import OtherRequest
 from crossdock_connectors.http_json.pagination import Place
@@ -69,7 +69,7 @@ class FileAddress(ConfigModel):
     @model_validator(mode="after")
     def _is_one_address(self) -> Self:
         if (self.path is None) == (self.url is None):
-            raise misplaced(("path",), "give either path or url")
+            raise finding_at(("path",), "give either path or url")
         return self
 
 
@@ -103,7 +103,7 @@ class JobState(JobRequest):
     def _states_differ(self) -> Self:
         all_of_them = [*self.unstarted, *self.done, *self.failed]
         if twice := [state for state in all_of_them if all_of_them.count(state) > 1]:
-            raise misplaced(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
+            raise finding_at(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
         return self
 
 
@@ -133,7 +133,7 @@ class JobResults(FileAddress):
     @model_validator(mode="after")
     def _names_a_record(self) -> Self:
         if (self.record is None) == (self.number is None):
-            raise misplaced(("record",), "give either record or number")
+            raise finding_at(("record",), "give either record or number")
         return self
 
 
@@ -191,7 +191,7 @@ def names_in(request: ConfigModel) -> Iterator[str]:
 def _check_names(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
     """Check the names that *request* uses, and add those that it keeps."""
     if unknown := [name for name in names_in(request) if name not in known]:
-        raise misplaced(place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep")
+        raise finding_at(place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep")
     known.update(getattr(request, "keep", ()))
 
 

@@ -30,7 +30,7 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, found_at, text_of
+from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock.writing.targets.file_hand_over import harmless
 from crossdock.writing.targets.target import HAND_OVER, STAGE
@@ -148,11 +148,11 @@ class _Exchange:
 
     def _state(self, request: JobState) -> tuple[str | None, str]:
         body = body_of(self._asked(request, "state"))
-        said = None if request.message is None else found_at(body, request.message)
-        state, around = found_at(body, request.state), request.state
+        said = None if request.message is None else find_at_pointer(body, request.message)
+        state, around = find_at_pointer(body, request.state), request.state
         while around and not isinstance(state, str):
             around = around.rpartition("/")[0]
-            if found_at(body, around) is None:  # as GraphQL tells of a node that does not exist
+            if find_at_pointer(body, around) is None:  # as GraphQL tells of a node that does not exist
                 raise _GoneError("is null", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
@@ -213,7 +213,7 @@ class _Exchange:
         answer = self._judged(answer, what, request.path)
         document = body_of(answer)
         for name, place in request.keep.items():
-            value = found_at(document, place)
+            value = find_at_pointer(document, place)
             if value in (None, MISSING) and isinstance(request, JobState):  # it may come later
                 value = None
             elif value in (None, MISSING):
@@ -286,7 +286,7 @@ class _Exchange:
         """Return what requests have of the kept values, those of members by dotted names as well."""
         texts = {name: _part(value) for name, value in self._kept.items()}
         parts = [(name, value) for name, value in texts.items() if isinstance(value, Mapping)]
-        inner = {f"{name}.{key}": text_of(each) or "" for name, value in parts for key, each in value.items()}
+        inner = {f"{name}.{key}": column_text(each) or "" for name, value in parts for key, each in value.items()}
         return texts | inner
 
     def _path(self, path: str | None) -> str:
@@ -320,8 +320,8 @@ class _Exchange:
 def _part(value: Any) -> Any:
     """Return what requests have of a kept value: a text, or an object, as which a list of fields counts."""
     if isinstance(value, list) and all(isinstance(each, dict) and each.keys() >= {"name", "value"} for each in value):
-        return {str(each["name"]): text_of(each["value"]) or "" for each in value}
-    return value if isinstance(value, dict) else text_of(value) or ""
+        return {str(each["name"]): column_text(each["value"]) or "" for each in value}
+    return value if isinstance(value, dict) else column_text(value) or ""
 
 
 def _unknown(message: str) -> Answer:

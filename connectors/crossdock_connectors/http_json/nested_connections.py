@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context
 from crossdock.sources import GraphQLConnection
-from crossdock.values.config_models import misplaced
-from crossdock.values.json_paths import at_path, replaced_at, text_of
+from crossdock.values.config_models import finding_at
+from crossdock.values.json_paths import at_path, column_text, with_value_at_path
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Path, columns_in, texts_in, with_key
 
@@ -36,7 +36,7 @@ class RestOfConnection(ConfigModel):
     @model_validator(mode="after")
     def _asks_for_one_record(self) -> Self:
         if not self._columns:
-            raise misplaced(("variables",), "name no member of the record, such as {id}")
+            raise finding_at(("variables",), "name no member of the record, such as {id}")
         return self
 
     @property
@@ -45,11 +45,11 @@ class RestOfConnection(ConfigModel):
 
     def variables_for(self, item: Any, cursor: str) -> Any:
         """Return the variables for what follows *cursor*; None if *item* lacks one of the members."""
-        found = {column: text_of(at_path(item, column)) for column in self._columns}
+        found = {column: column_text(at_path(item, column)) for column in self._columns}
         if None in found.values():
             return None
         try:
-            return replaced_at(with_key(self.variables, found, self.numbers), self.cursor, cursor)
+            return with_value_at_path(with_key(self.variables, found, self.numbers), self.cursor, cursor)
         except ValueError:
             return None
 
@@ -80,4 +80,4 @@ def _completed(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) 
         if len(elements) > _MOST:
             return item
     info = held["pageInfo"] | {"hasNextPage": False, "endCursor": cursor}  # as in a list that has all elements
-    return replaced_at(item, path, held | {name: elements, "pageInfo": info})
+    return with_value_at_path(item, path, held | {name: elements, "pageInfo": info})

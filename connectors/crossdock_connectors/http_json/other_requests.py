@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 
 from crossdock import ConfigModel
 from crossdock.values import exact_json
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock_connectors.http_json.credentials import without_literal_secrets
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, texts_in, with_key
@@ -49,9 +49,9 @@ class OtherRequest(ConfigModel):
 
 def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
     if graphql is not None and body is not None:
-        raise misplaced(("body",), "cannot be used with graphql")
+        raise finding_at(("body",), "cannot be used with graphql")
     if variables and graphql is None:
-        raise misplaced(("variables",), "needs graphql")
+        raise finding_at(("variables",), "needs graphql")
 
 
 class PostedRequest(OtherRequest):
@@ -71,13 +71,13 @@ class PostedRequest(OtherRequest):
     @model_validator(mode="after")
     def _has_a_body(self) -> Self:
         if self.method == "GET" and self.is_post:
-            raise misplaced(("method",), "cannot be used with body or graphql: a GET has neither")
+            raise finding_at(("method",), "cannot be used with body or graphql: a GET has neither")
         if self.method != "GET" and not self.is_post:
-            raise misplaced(("body",), "is missing: a request other than a GET has a body or a GraphQL query")
+            raise finding_at(("body",), "is missing: a request other than a GET has a body or a GraphQL query")
         for text in texts_in([self.body, self.variables]):
             if _OF_RECORD.search(text) and not _OF_RECORD.fullmatch(text):
                 key = "variables" if self.graphql else "body"
-                raise misplaced((key,), f"{text} has a value of the record among other text: it must be alone")
+                raise finding_at((key,), f"{text} has a value of the record among other text: it must be alone")
         return self
 
     def uses(self, *names: str) -> bool:

@@ -23,8 +23,8 @@ from crossdock.sources import (
     Paginator,
     Stop,
 )
-from crossdock.values.config_models import misplaced
-from crossdock.values.json_paths import at_path, is_pointer, replaced_at
+from crossdock.values.config_models import finding_at
+from crossdock.values.json_paths import at_path, is_pointer, with_value_at_path
 from crossdock_connectors.http_json.credentials import HeaderName
 
 
@@ -61,7 +61,7 @@ class StopConfig(ConfigModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if unknown := sorted({*self.statuses} - END_STATUSES):
-            raise misplaced(("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}")
+            raise finding_at(("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}")
         return self
 
     @property
@@ -134,11 +134,13 @@ class _SizedPages(_Pages):
     def _stop_fits(self) -> Self:
         stated = self.total is not None or getattr(self, "pages", None) is not None
         if self.stop and self.stop.repeated and not stated:
-            raise misplaced(("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages")
+            raise finding_at(
+                ("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages"
+            )
         is_known = stated or getattr(self, "cap", None) is not None
         if self.stop and max(self.stop.statuses, default=0) >= 400 and not is_known:
             message = "needs total, pages or cap, to tell the end from an error or a limit of the API"
-            raise misplaced(("stop", "statuses"), message)
+            raise finding_at(("stop", "statuses"), message)
         return self
 
     @property
@@ -292,7 +294,7 @@ def check_place(
         return
 
     def wrong(key: str, message: str) -> PydanticCustomError:
-        return misplaced((*place, key), f"{message} (for the stream {stream})" if stream else message)
+        return finding_at((*place, key), f"{message} (for the stream {stream})" if stream else message)
 
     names, is_post = paging.param_names, graphql is not None or body is not None
     where = "variables" if isinstance(paging, GraphQLPages) else paging.place
@@ -310,7 +312,7 @@ def check_place(
     for key, name in names.items():
         try:
             if where in documents:
-                replaced_at(documents[where], name, 0)
+                with_value_at_path(documents[where], name, 0)
         except ValueError as error:
             raise wrong(key, f"has no place in {where}: what is around it {error}") from None
         held = at_path(documents[where], name) if where in documents else (params or {}).get(name)

@@ -12,8 +12,8 @@ from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_durations import duration_schema, is_duration
-from crossdock.values.config_models import misplaced
-from crossdock.values.time_zones import zone_name
+from crossdock.values.config_models import finding_at
+from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
 from crossdock_connectors.http_json.expansion import ExpandedMember
@@ -56,7 +56,7 @@ class Windows(ConfigModel):
     overlap: Duration = "10m"
     """How long before the end of the last run the first window begins: more than the difference of the clocks and the
     delay with which the API shows changes."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
     """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
@@ -158,10 +158,10 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.reread is None or self.mode != "incremental":
             return self
         if self.cursor is None and self.windows is None:
-            raise misplaced(("reread",), "needs cursor or windows: without them each run reads everything")
+            raise finding_at(("reread",), "needs cursor or windows: without them each run reads everything")
         if self.reread.finds_gone and self.first is not None:
             instead = "; name a list of all records in existing" if self.windows else ""
-            raise misplaced(("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}")
+            raise finding_at(("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}")
         return self
 
     @model_validator(mode="after")
@@ -169,11 +169,11 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.existing is None:
             return self
         if self.mode == "snapshot":
-            raise misplaced(("existing",), MARKS_IN_SNAPSHOT)
+            raise finding_at(("existing",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None:
-            raise misplaced(("existing",), "cannot be used with deleted: choose one way to find deleted records")
+            raise finding_at(("existing",), "cannot be used with deleted: choose one way to find deleted records")
         if self.on_gone == "nothing":
-            raise misplaced(("existing",), "needs on_gone: archive or delete; the list is not read without it")
+            raise finding_at(("existing",), "needs on_gone: archive or delete; the list is not read without it")
         return self
 
     @model_validator(mode="after")
@@ -184,23 +184,23 @@ class HttpJsonStreamConfig(StreamConfig):
         columns = request_templates.columns_in(fetch.path)
         texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
-            raise misplaced(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
+            raise finding_at(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
         for place, names in (("path", columns), ("numbers", fetch.numbers)):
             for column in names:
                 if column not in self.key:
-                    raise misplaced(("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
+                    raise finding_at(("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
         return self
 
     @model_validator(mode="after")
     def _groups_are_whole(self) -> Self:
         if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
-            raise misplaced(("whole_groups",), "needs group_by, and a cursor with sorted: false")
+            raise finding_at(("whole_groups",), "needs group_by, and a cursor with sorted: false")
         if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
             message = (
                 "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
                 " mode: snapshot, or a list in each record: explode, or each with of"
             )
-            raise misplaced(("group_by",), message)
+            raise finding_at(("group_by",), message)
         return self
 
     @model_validator(mode="after")
@@ -213,43 +213,45 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.mode != "incremental":
             for key in ("cursor", "windows"):
                 if getattr(self, key) is not None:
-                    raise misplaced((key,), "needs mode: incremental")
+                    raise finding_at((key,), "needs mode: incremental")
         if self.cursor is not None and self.windows is not None:
-            raise misplaced(("cursor",), "cannot be used with windows: the stream continues at the end of the last one")
+            raise finding_at(
+                ("cursor",), "cannot be used with windows: the stream continues at the end of the last one"
+            )
         used = set(request_templates.names_in([self.params, self.headers, self.body, self.variables]))
         wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):
             hint = "everything would be read in each run" if self.cursor else "each window would be read as a whole"
-            raise misplaced((key,), f"the request does not use {{{missing[0]}}}: {hint}")
+            raise finding_at((key,), f"the request does not use {{{missing[0]}}}: {hint}")
         if unknown := sorted(used - wanted):
             owner = "cursor" if unknown[0] == "since" else "windows"
-            raise misplaced(("params",), f"{{{unknown[0]}}} needs {owner}")
+            raise finding_at(("params",), f"{{{unknown[0]}}} needs {owner}")
         if self.numbers:
             self._numbers_fit()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
-            raise misplaced(("time_format",), "needs windows, or a cursor with as: instant")
+            raise finding_at(("time_format",), "needs windows, or a cursor with as: instant")
         return self._first_fits()
 
     def _numbers_fit(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.written_as not in {UNIX, UNIX_MS}:
-            raise misplaced(("numbers",), "needs time_format: unix or unix_ms for times")
+            raise finding_at(("numbers",), "needs time_format: unix or unix_ms for times")
         texts = set(request_templates.texts_in([self.body, self.variables]))
         for name in self.numbers:
             if f"{{{name}}}" not in texts:
-                raise misplaced(("numbers",), f'body and variables have no member "{{{name}}}"')
+                raise finding_at(("numbers",), f'body and variables have no member "{{{name}}}"')
 
     def _first_fits(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):
-            raise misplaced(("first",), "needs cursor or windows")
+            raise finding_at(("first",), "needs cursor or windows")
         if self.windows and self.first is None:
-            raise misplaced(
+            raise finding_at(
                 ("windows",), 'needs first: the time at which the first window begins, such as "2024-01-01T00:00:00Z"'
             )
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if self.first is not None and is_time and not _is_instant(self.first):
-            raise misplaced(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
+            raise finding_at(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
         return self
 
 
@@ -284,7 +286,7 @@ class HttpJsonSettings(HttpSettings):
     @model_validator(mode="after")
     def _is_used(self) -> Self:
         if not self.streams and self.target is None:
-            raise misplaced(("streams",), "is missing: a connection has streams, a target, or both")
+            raise finding_at(("streams",), "is missing: a connection has streams, a target, or both")
         return self
 
     @model_validator(mode="after")
@@ -294,12 +296,12 @@ class HttpJsonSettings(HttpSettings):
             place = ("streams", name, "pagination")
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
-                raise misplaced(place, message)
+                raise finding_at(place, message)
             self._check_paging(stream, stream.pagination, place, name)
             for around, other in stream.other_lists():
                 if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
-                    raise misplaced(("streams", name, *around), message)
+                    raise finding_at(("streams", name, *around), message)
                 inside = around if other.pagination else ()
                 own = other.pagination or stream.pagination
                 self._check_paging(other, own, ("streams", name, *inside, "pagination"), name)

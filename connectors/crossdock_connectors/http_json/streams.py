@@ -29,8 +29,17 @@ from crossdock.sources import (
     windows,
 )
 from crossdock.values import exact_json
-from crossdock.values.config_durations import span
-from crossdock.values.json_paths import MISSING, at_path, found_at, listed_at, member_name, names_of, reached, text_of
+from crossdock.values.config_durations import parse_duration
+from crossdock.values.json_paths import (
+    MISSING,
+    at_path,
+    at_path_or_error,
+    column_text,
+    find_at_pointer,
+    find_list_at_pointer,
+    member_name,
+    names_of,
+)
 from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_paths
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
@@ -115,7 +124,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if config.windows is None:
             yield {"since": self._written(since or config.first)}, None
             return
-        size, overlap = span(config.windows.size), span(config.windows.overlap)
+        size, overlap = parse_duration(config.windows.size), parse_duration(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
             start = self._written(instant_cursor(window.start))
@@ -157,7 +166,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expand: int | None = 0
     ) -> RawBatch:
         """Return the rows of a page. Of its records, the first *expand* are expanded; None: all of them."""
-        items = listed_at(page.body, self._config.records)
+        items = find_list_at_pointer(page.body, self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
@@ -187,7 +196,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
         def asked(item: Any) -> tuple[Any, bool]:
             for columns, is_left_out in self._left_out:
-                if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
+                if is_left_out({column: column_text(at_path(item, column)) for column in columns}):
                     return item, False
             whole = completed(ctx, item, self._config.rest)
             made = expansion.expanded(ctx, whole, members, self._pagination, key, answers)
@@ -201,7 +210,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self._config.expand and (error := expansion.problem(record.json(), self._config.expand)):
             raise error
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
-        if explode and self.group_by and not is_element and reached(record.json(), explode) in (None, MISSING):
+        if explode and self.group_by and not is_element and at_path_or_error(record.json(), explode) in (None, MISSING):
             hint = f"skip: {{none: {{field: {explode}, empty: true}}}} leaves out such records"
             raise RecordError("bad_value", f"has no elements, of which the record is made; {hint}", pointer=explode)
         return super().to_resource(record)
@@ -261,7 +270,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if sign := error_in_place_of_record(answer, fetch.record, self._pagination.ignored, other):
                 message = f"has no record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
-            if fetch.is_post and found_at(answer.body, fetch.record) in (None, []):  # the member is there
+            if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other

@@ -27,7 +27,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import MISSING, found_at
+from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
@@ -219,7 +219,7 @@ class HttpJsonTarget(ApiTarget):
             return Outcome("in_doubt", "the answer has no result for this record")
         if batch.status is None and self._failed is None and errors_in(result):
             shape = self.shape(resource)
-            target_id = shape.id_of(found_at(_record_of(batch, result), shape.record))
+            target_id = shape.id_of(find_at_pointer(_record_of(batch, result), shape.record))
             if expected.target_id is None and target_id is not None and not outcomes.is_placeholder(target_id):
                 reason = api_error_messages.message_of(errors_in(result), str)
                 message = f"the result has both an id and an error: {reason}"
@@ -244,7 +244,7 @@ class HttpJsonTarget(ApiTarget):
         look_up = config.look_up
         if not look_up or look_up.total is None or look_up.records is None:
             return False
-        return found_at(body, look_up.records) is MISSING and found_at(body, look_up.total) == 0
+        return find_at_pointer(body, look_up.records) is MISSING and find_at_pointer(body, look_up.total) == 0
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if status := self._declared_failure(answer.body):
@@ -319,14 +319,14 @@ def _results(batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequen
 
     A record whose name is not known, as that of a contribution, is found by its id.
     """
-    found = found_at(body, batch.results)
+    found = find_at_pointer(body, batch.results)
     if not isinstance(found, list):
         return None
     if batch.by is None:
         return found if len(found) == len(expected) else None
     by_key = defaultdict[tuple[str, Any], list[Any]](list)
     for result in found:
-        name, record = found_at(result, batch.by), found_at(_record_of(batch, result), shape.record)
+        name, record = find_at_pointer(result, batch.by), find_at_pointer(_record_of(batch, result), shape.record)
         by_key["id", shape.id_of(record)].append(result)
         if isinstance(name, str | int):
             by_key["name", str(name)].append(result)
@@ -336,7 +336,7 @@ def _results(batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequen
 
 
 def _record_of(batch: BatchConfig, result: Any) -> Any:
-    record = MISSING if batch.record is None else found_at(result, batch.record)
+    record = MISSING if batch.record is None else find_at_pointer(result, batch.record)
     return result if record is MISSING or record is None else record
 
 
@@ -344,7 +344,7 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
     """Return the answer about one record that *result* stands for; None if it does not say what became of it: it is no
     object, or has no HTTP status where one is declared.
     """
-    status = 200 if batch.status is None else found_at(result, batch.status)
+    status = 200 if batch.status is None else find_at_pointer(result, batch.status)
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
     if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
         return None
@@ -378,8 +378,8 @@ def _of_one(request: str | None, target_id: str) -> tuple[str, str]:
 
 def _is_null(body: Any, place: str) -> bool:
     """Return whether the member at *place* is null, or the first of an empty list. An absent member means nothing."""
-    is_first = place.endswith("/0") and found_at(body, place.removesuffix("/0")) == []
-    return bool(place) and (is_first or found_at(body, place) is None)
+    is_first = place.endswith("/0") and find_at_pointer(body, place.removesuffix("/0")) == []
+    return bool(place) and (is_first or find_at_pointer(body, place) is None)
 
 
 def _with_query(request: OtherRequest, values: Mapping[str, str | None]) -> str:

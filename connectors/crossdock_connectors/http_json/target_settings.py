@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
-from crossdock.values.config_models import MAX_S, is_stated, misplaced
+from crossdock.values.config_models import MAX_S, differs_from_default, finding_at
 from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
@@ -66,11 +66,13 @@ class LookUpByName(OtherRequest):
     @model_validator(mode="after")
     def _asks_for_the_name(self) -> Self:
         if (self.records is None) == (self.absent is None):
-            raise misplaced(("records",), "give either records, if it lists records, or absent, if it answers with one")
+            raise finding_at(
+                ("records",), "give either records, if it lists records, or absent, if it answers with one"
+            )
         if self.total is not None and self.records is None:
-            raise misplaced(("total",), "needs records")
+            raise finding_at(("total",), "needs records")
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
-            raise misplaced(("params",), "the query does not use {name}, so it would list any record")
+            raise finding_at(("params",), "the query does not use {name}, so it would list any record")
         return self
 
 
@@ -172,17 +174,17 @@ class TargetResourceConfig(ConfigModel):
             form = _TOGETHER if key != "create" and self.is_together(key) else single
             is_whole = key == "update" and self.name is not None and _WHOLE.fullmatch(str(request)) is not None
             if isinstance(request, str) and not is_whole and form.fullmatch(request) is None:
-                raise misplaced((key,), f"must be a method ({methods}) and a path, such as {example}")
+                raise finding_at((key,), f"must be a method ({methods}) and a path, such as {example}")
             if not isinstance(request, PostedRequest):
                 continue
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
             if missing := [names[0] for names in needed if not request.uses(*names)]:
                 places = "path, params, body or variables" if missing[0] == "id" else "body or variables"
-                raise misplaced((key,), f"has no {{{missing[0]}}} in its {places}")
+                raise finding_at((key,), f"has no {{{missing[0]}}} in its {places}")
             if unknown := [name for name in request.record_members if name not in {*self.members, self.name}]:
-                raise misplaced((key,), f"{{record.{unknown[0]}}} is none of members")
+                raise finding_at((key,), f"{{record.{unknown[0]}}} is none of members")
             if request.id is not None and key != "create":
-                raise misplaced((key, "id"), "is for create: other requests are about a known id")
+                raise finding_at((key, "id"), "is for create: other requests are about a known id")
         return self
 
     @model_validator(mode="after")
@@ -200,18 +202,18 @@ class TargetResourceConfig(ConfigModel):
             ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
             ("repeated", is_refused and not self.look_up, "needs look_up, which finds the id"),
             ("id", self.id == NAME and not named, "needs name: the member that is the id"),
-            ("id_form", self.id == NAME and is_stated(self, "id_form"), "needs id: the place of an address"),
+            ("id_form", self.id == NAME and differs_from_default(self, "id_form"), "needs id: the place of an address"),
             ("compare", bool(self.compare) and self.update is None, "needs update"),
             ("compare", not self.members.keys() >= self.compare.keys(), "has a key that is not one of members"),
             ("outdated", self.outdated is not None and self.update is None, "needs update"),
             ("deleted", self.deleted is not None and self.delete is None, "needs delete"),
             ("conditional", self.conditional and not changed, "needs update or delete"),
             ("name", self.name in self.members, "holds the external id of the record: leave it out of members"),
-            ("name_max_length", is_stated(self, "name_max_length") and not named, "needs name"),
-            ("name_form", is_stated(self, "name_form") and not named, "needs name"),
+            ("name_max_length", differs_from_default(self, "name_max_length") and not named, "needs name"),
+            ("name_form", differs_from_default(self, "name_form") and not named, "needs name"),
         ):
             if is_set:
-                raise misplaced((key,), problem)
+                raise finding_at((key,), problem)
         return self
 
     @model_validator(mode="after")
@@ -233,7 +235,7 @@ class TargetResourceConfig(ConfigModel):
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
         ):
             if batch is not None and is_set:
-                raise misplaced((place,), problem)
+                raise finding_at((place,), problem)
         return self
 
     def is_together(self, operation: str) -> bool:

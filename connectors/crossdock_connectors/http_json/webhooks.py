@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.sources import Name
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credentials import HeaderName
@@ -67,7 +67,7 @@ class HttpJsonWebhooks(WebhookSettings):
         if self.topic_header is None and self.topic_member is None:
             for number, rule in enumerate(self.hints):
                 if rule.topics:
-                    raise misplaced(("hints", number, "topics"), "needs topic_header or topic_member")
+                    raise finding_at(("hints", number, "topics"), "needs topic_header or topic_member")
         return self
 
 
@@ -78,16 +78,16 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
         if rule.stream not in keys:
             near = get_close_matches(rule.stream, keys, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(keys)) or 'none'}"
-            raise misplaced((*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}")
+            raise finding_at((*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}")
         if rule.stream not in fetching:
             message = (
                 f"the stream {rule.stream} needs fetch, the path of one record, to be read when a webhook names it"
             )
-            raise misplaced((*place, "stream"), message)
+            raise finding_at((*place, "stream"), message)
         columns = keys[rule.stream]
         if len(rule.pointers) != len(columns):
             message = f"needs a pointer for each column of the key: {', '.join(columns)}"
-            raise misplaced((*place, "key"), message)
+            raise finding_at((*place, "key"), message)
 
 
 def received(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:

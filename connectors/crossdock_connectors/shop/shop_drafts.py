@@ -8,12 +8,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from crossdock import RecordError
 from crossdock.resources import Code, ResourceModel, Text, Units
-from crossdock.values.field_types import whole_number
+from crossdock.values.field_types import integer_if_whole
 from crossdock.values.record_keys import key_parts_of
 
 Quantity = Annotated[
     int,
-    BeforeValidator(whole_number),
+    BeforeValidator(integer_if_whole),
     Field(ge=-(2**31), le=2**31 - 1, strict=True),
     WithJsonSchema({"type": "integer"}),
 ]

@@ -21,7 +21,7 @@ from crossdock import (
 )
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
-from crossdock.values.decimal_context import usual_arithmetic
+from crossdock.values.decimal_context import default_decimal_context
 from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
@@ -226,7 +226,7 @@ class Orders(_DeletedRecords[S]):
         yield from self.dialect.fetched_orders(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
-        with usual_arithmetic():
+        with default_decimal_context():
             return self.dialect.order(record)
 
 
@@ -248,7 +248,7 @@ class Invoices(ShopStream[S]):
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
-        with usual_arithmetic():
+        with default_decimal_context():
             return self.dialect.credit_note(record) if is_credit_note else self.dialect.invoice(record)
 
 

@@ -21,9 +21,9 @@ from crossdock.targets import (
     HandOver,
     IfMissing,
 )
-from crossdock.values.config_durations import span
-from crossdock.values.config_models import misplaced
-from crossdock.values.time_zones import zone_name
+from crossdock.values.config_durations import parse_duration
+from crossdock.values.config_models import finding_at
+from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.draft_models import ResourceKey
 from crossdock_connectors.file_members import FileMembers, file_resource
 
@@ -95,12 +95,12 @@ class FileResourceConfig(FileMembers):
     def _names_fit(self) -> Self:
         path = PurePosixPath(self.file)
         if self.marker is not None and self.marker.format(name=path.name, stem=path.stem) == path.name:
-            raise misplaced(("marker",), "must be another name than that of the file, such as {name}.ok")
+            raise finding_at(("marker",), "must be another name than that of the file, such as {name}.ok")
         if self.marker == self.temporary:
-            raise misplaced(("marker",), "must be another name than the temporary one")
+            raise finding_at(("marker",), "must be another name than the temporary one")
         for place, folders in (("folder", (self.folder,)), ("taken", self.taken)):
             if any(".." in folder.split("/") for folder in folders):
-                raise misplaced((place,), "must not lead upwards")
+                raise finding_at((place,), "must not lead upwards")
         return self
 
 
@@ -109,7 +109,7 @@ class FileTargetConfig(ConfigModel):
 
     resources: Annotated[Mapping[ResourceKey, FileResourceConfig], Field(min_length=1)]
     """The types of records by name, those that others depend on first."""
-    timezone: Annotated[str, AfterValidator(zone_name)] = "UTC"
+    timezone: Annotated[str, AfterValidator(check_zone_name)] = "UTC"
     """The IANA time zone of the partner, for dates in names and contents of files."""
     first_number: Annotated[int, Field(ge=1, le=999_999_999)] = 1
     """The number of the first file, such as the one after the last file of another system; later ones count on."""
@@ -119,7 +119,7 @@ class FileTargetConfig(ConfigModel):
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
         if ACKNOWLEDGEMENTS in self.resources:
-            raise misplaced(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
+            raise finding_at(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
         return self
 
 
@@ -130,7 +130,7 @@ def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], ad
 
 
 def _resource(name: str, config: FileResourceConfig) -> FileResource:
-    within = config.acknowledged and span(config.acknowledged.within)
+    within = config.acknowledged and parse_duration(config.acknowledged.within)
     within_s = within.total_seconds() if within else None
     kind = file_resource(name, config, config.name_form, config.records_per_file, acknowledged_within_s=within_s)
     hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)

@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.state import PendingApproval, Transaction
 
 
-@click.command(epilog=example("crossdock approve", "crossdock approve wms.products 150"))
+@click.command(epilog=help_example("crossdock approve", "crossdock approve wms.products 150"))
 @click.argument("stream", required=False)
 @click.argument("number", type=click.IntRange(1, MOST), required=False)
 @common_options
@@ -42,7 +42,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         known = load(config).scopes if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
-            terminal_output.print_json([_facts(each) for each in pending])
+            terminal_output.print_json([_approval_document(each) for each in pending])
         else:
             _show(pending)
         if others := [each.stream for each in listed if each.stream not in known]:
@@ -61,7 +61,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 
     approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())
     text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
-    terminal_output.print_result(_facts(approved), text, as_json=as_json)
+    terminal_output.print_result(_approval_document(approved), text, as_json=as_json)
 
 
 def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
@@ -85,7 +85,7 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
 
 def _show(pending: list[PendingApproval]) -> None:
     rows = [(each.stream, each.number, each.what, each.since, "yes" if each.approved_at else "") for each in pending]
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
         console.print(terminal_output.table("Removals and updates", columns, rows, numbers=("records",)))
@@ -97,7 +97,7 @@ def _summary(pending: PendingApproval) -> str:
     return f"{pending.what}: {counted(pending.number, 'record')}"
 
 
-def _facts(pending: PendingApproval) -> dict[str, Any]:
+def _approval_document(pending: PendingApproval) -> dict[str, Any]:
     return {
         "stream": pending.stream,
         "number": pending.number,

@@ -12,8 +12,8 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import read_state
-from crossdock.cli.plain_text import say_more
-from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, utf8
+from crossdock.cli.plain_text import say_how_many_shown
+from crossdock.cli.shared_options import MOST, check_utf8, common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock audit",
         "crossdock audit --since 2026-03-01 --action records",
         "crossdock -C base.yaml audit --fleet 'tenants/*.yaml' --person ann",
     )
 )
 @click.option("--since", type=click.DateTime(), help="Only from this time on (UTC).")
-@click.option("--person", metavar="NAME", callback=utf8, help="Only what this person did.")
+@click.option("--person", metavar="NAME", callback=check_utf8, help="Only what this person did.")
 @click.option(
-    "--action", metavar="TEXT", callback=utf8, help="Only this command, or group: 'records drop', or 'records'."
+    "--action", metavar="TEXT", callback=check_utf8, help="Only this command, or group: 'records drop', or 'records'."
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Entries to list.")
 @fleet_option
@@ -55,23 +55,23 @@ def audit(
     choice = AuditFilter(person, action, since.replace(tzinfo=UTC) if since else None)
     if fleet is None:
         with read_state(config) as (tx, _):
-            found, total = _listed(tx, choice, limit)
+            found, total = _entries_and_total(tx, choice, limit)
         _show([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
         return 0
     states = FleetStates(fleet, fleet_base(config))
-    of_tenants = dict(states.each(partial(_listed_of, choice=choice, limit=limit)))
+    of_tenants = dict(states.each(partial(_entries_of_tenant, choice=choice, limit=limit)))
     of_fleet = [(tenant, entry) for tenant, (entries, _) in of_tenants.items() for entry in entries]
     newest = sorted(of_fleet, key=lambda each: (each[1].at, each[0], each[1].id), reverse=True)[:limit]
     _show(newest, sum(total for _, total in of_tenants.values()), of_fleet=True, as_json=as_json)
     return states.exit_code
 
 
-def _listed_of(loaded: Project, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
+def _entries_of_tenant(loaded: Project, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
     with loaded.read_state() as tx:
-        return _listed(tx, choice, limit)
+        return _entries_and_total(tx, choice, limit)
 
 
-def _listed(tx: Transaction, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
+def _entries_and_total(tx: Transaction, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
     return tx.audit_log.listed(choice, limit=limit), tx.audit_log.count(choice)
 
 
@@ -84,5 +84,5 @@ def _show(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool
     else:
         rows = [(tenant, entry.at, entry.person, audit_lines.sentence(entry), entry.outcome) for tenant, entry in found]
         columns = ("tenant", "when", "who", "what", "outcome")
-        terminal_output.out().print(terminal_output.table("Audit log", columns, rows))
-    say_more(len(found), total, "entries", err=as_json)
+        terminal_output.output_console().print(terminal_output.table("Audit log", columns, rows))
+    say_how_many_shown(len(found), total, "entries", err=as_json)

@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.shared_options import common_options, config_option, example
+from crossdock.cli.shared_options import common_options, config_option, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from crossdock.state import Transaction
 
 
-@click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
+@click.group(epilog=help_example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
 def bindings() -> None:
     """Export or import which record has which id at its target."""
 
 
-@bindings.command("export", epilog=example("crossdock bindings export > bindings.csv"))
+@bindings.command("export", epilog=help_example("crossdock bindings export > bindings.csv"))
 @click.option("--raw", is_flag=True, help="Without apostrophes before formulas. Do not open it in a spreadsheet.")
 @config_option
 def export(config: Path, *, raw: bool) -> None:
@@ -39,7 +39,7 @@ def export(config: Path, *, raw: bool) -> None:
         binding_csv.export(tx, sys.stdout, raw=raw)
 
 
-@bindings.command("import", epilog=example("crossdock bindings import bindings.csv"))
+@bindings.command("import", epilog=help_example("crossdock bindings import bindings.csv"))
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--raw", is_flag=True, help="FILE was written with --raw, or by another program: keep apostrophes.")
 @common_options

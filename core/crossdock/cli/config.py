@@ -8,33 +8,35 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, echo_document, example, overrides
+from crossdock.cli.shared_options import common_options, echo_document, help_example, overrides
 from crossdock.printable import printable_json, printable_lines
 
 
-@click.group(epilog=example("crossdock config show -C acme.yaml"))
+@click.group(epilog=help_example("crossdock config show -C acme.yaml"))
 def config() -> None:
     """Inspect the config."""
 
 
-@config.command(epilog=example("crossdock config show -C acme.yaml"))
+@config.command(epilog=help_example("crossdock config show -C acme.yaml"))
 @common_options
 def show(config: Path, *, as_json: bool) -> None:
     """Show the effective config with all defaults.
 
     Secrets are shown as references; constants that may be personal are masked.
     """
-    from crossdock.config.project.effective_config import effective
+    from crossdock.config.project.effective_config import effective_config
     from crossdock.values import exact_json
 
-    document = effective(config, *overrides(config))
+    document = effective_config(config, *overrides(config))
     if as_json:
         echo_document(printable_json(exact_json.dumps(document).decode()))
     else:
         click.echo(_yaml(document), nl=False)
 
 
-@click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))
+@click.command(
+    epilog=help_example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse")
+)
 @click.option("--kind", metavar="CONNECTOR", help="Only connections of this kind; default: all installed.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: a schema is JSON.")
 def schema(kind: str | None, *, as_json: bool) -> None:

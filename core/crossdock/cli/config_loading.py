@@ -35,7 +35,7 @@ def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
     from crossdock.config import state_location
     from crossdock.state import State
 
-    found = state_location.locate(config, *overrides(config))
+    found = state_location.locate_state(config, *overrides(config))
     url, pin = found or ((loaded := load(config)).state_url, loaded.pin)
     with ExitStack() as stack:
         try:

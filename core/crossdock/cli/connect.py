@@ -13,7 +13,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import say, warn
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock connect books",
         "crossdock connect books --no-browser",
         "crossdock connect books --redirect-url https://example.com/done",
@@ -53,7 +53,7 @@ def connect(
     from crossdock.runs.audited_changes import lasting_change
 
     loaded = load(config)
-    api, auth = _declared(loaded, config, name)
+    api, auth = _authorization_of_connection(loaded, config, name)
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
     with lasting_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
@@ -63,19 +63,19 @@ def connect(
 
             account_owner_consent.give_access_by_device_code(api, auth, clock, _show_code, within_s)
         else:
-            _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
+            _authorize_in_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
         change.note(before={"connected": was_connected}, after={"connected": True})
     document = {"connection": name, "tokens": str(path), "status": auth.status()}
     terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
 
 
-def _declared(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
+def _authorization_of_connection(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.values import config_file
 
     connections = {each.name: each for each in loaded.connections}
     if name not in connections:
-        advice = config_file.unknown_key(name, list(connections)).removeprefix("unknown key; ")
+        advice = config_file.unknown_key_message(name, list(connections)).removeprefix("unknown key; ")
         raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config), code="connection_unknown")
     api = connections[name].api
     if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
@@ -88,19 +88,19 @@ def _declared(loaded: Project, config: Path, name: str) -> tuple[Api, Authorizat
     return api, api.auth
 
 
-def _by_browser(
+def _authorize_in_browser(
     api: Api, auth: AuthorizationCodeAuth, redirect_url: str | None, within_s: float, *, opens: bool
 ) -> None:
     from crossdock.reading.sources import account_owner_consent
     from crossdock.reading.transport import loopback_redirect
-    from crossdock.values.addresses import web_address
+    from crossdock.values.addresses import check_web_address
 
     if redirect_url is not None and not loopback_redirect.is_on_this_machine(redirect_url):
         try:
-            attempt = account_owner_consent.BrowserAccess(api, auth, web_address(redirect_url))
+            attempt = account_owner_consent.BrowserAccess(api, auth, check_web_address(redirect_url))
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
-        _show(attempt.address, opens=opens)
+        _show_address(attempt.address, opens=opens)
         say("Then paste the address at which the browser ends:", err=True)
         attempt.accept_pasted_address(sys.stdin.readline())
         attempt.exchange_code()
@@ -108,13 +108,13 @@ def _by_browser(
     with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
         attempt = account_owner_consent.BrowserAccess(api, auth, redirect.url)
         redirect.take = attempt.accept_answer
-        _show(attempt.address, opens=opens)
+        _show_address(attempt.address, opens=opens)
         if not redirect.wait(within_s):
             raise account_owner_consent.not_given_error(within_s)
     attempt.exchange_code()
 
 
-def _show(address: str, *, opens: bool) -> None:
+def _show_address(address: str, *, opens: bool) -> None:
     say("Open this address in a browser, and give access:", f"  {address}", err=True)
     if opens and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         webbrowser.open(address)

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from crossdock.cli.console_accounts import account
-from crossdock.cli.console_options import ConsoleOptions, console_options, tenant_of, tenants_of
+from crossdock.cli.console_options import ConsoleOptions, console_options, fleet_tenants, single_tenant
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import address_option
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import config_option, example, fleet_base, fleet_option, overrides
+from crossdock.cli.shared_options import config_option, fleet_base, fleet_option, help_example, overrides
 
 _address = address_option(
     "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
@@ -21,7 +21,7 @@ _address = address_option(
 
 @click.group(
     invoke_without_command=True,
-    epilog=example(
+    epilog=help_example(
         "crossdock console",
         "crossdock -C base.yaml console --fleet 'tenants/*.yaml' --address 8400",
         "crossdock console --behind-proxy 127.0.0.1 --accounts people",
@@ -50,7 +50,9 @@ def console(
     if ctx.invoked_subcommand:
         return
     found = (
-        partial(tenants_of, fleet, fleet_base(config)) if fleet else partial(tenant_of, (config, *overrides(config)))
+        partial(fleet_tenants, fleet, fleet_base(config))
+        if fleet
+        else partial(single_tenant, (config, *overrides(config)))
     )
     with interruptible(say) as interrupt, console.served(found, allowed_hosts) as url:
         say(f"serving the console at {url}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import example
+from crossdock.cli.shared_options import help_example
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def account() -> None:
 
 @account.command(
     "add",
-    epilog=example(
+    epilog=help_example(
         f"{_ACCOUNT} add anna --role viewer --accounts people",
         f"{_ACCOUNT} add ben --role viewer --tenant a --accounts people",
     ),
@@ -57,11 +57,11 @@ def add(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
     from crossdock.console.people import ALL_TENANTS, Role
 
     roles = dict.fromkeys(tenants or (ALL_TENANTS,), Role[role.upper()])
-    _open(accounts).add(name, _password(), roles)
+    _account_file(accounts).add(name, _read_password(), roles)
     say(f"added {name}")
 
 
-@account.command("list", epilog=example(f"{_ACCOUNT} list --accounts people"))
+@account.command("list", epilog=help_example(f"{_ACCOUNT} list --accounts people"))
 @_file_option
 def list_(accounts: Path) -> None:
     """List the accounts with their roles; * stands for all other tenants."""
@@ -69,12 +69,12 @@ def list_(accounts: Path) -> None:
 
     rows = [
         (each.name, ", ".join(f"{role.shown} at {tenant}" for tenant, role in each.roles.items()))
-        for each in _open(accounts).all().values()
+        for each in _account_file(accounts).all().values()
     ]
-    terminal_output.out().print(terminal_output.table("Accounts", ("name", "roles"), rows))
+    terminal_output.output_console().print(terminal_output.table("Accounts", ("name", "roles"), rows))
 
 
-@account.command("role", epilog=example(f"{_ACCOUNT} role ben --role none --tenant b --accounts people"))
+@account.command("role", epilog=help_example(f"{_ACCOUNT} role ben --role none --tenant b --accounts people"))
 @click.argument("name")
 @click.option("--role", type=click.Choice((*_ROLES, "none")), required=True, help="none: take the role away.")
 @_tenant_option
@@ -83,7 +83,7 @@ def role_(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> Non
     """Change the role of an account at some tenants, or where none is named the one at all others."""
     from crossdock.console.people import ALL_TENANTS, Role
 
-    file = _open(accounts)
+    file = _account_file(accounts)
     roles = dict(file.get(name).roles)
     for tenant in tenants or (ALL_TENANTS,):
         roles.pop(tenant, None)
@@ -93,33 +93,33 @@ def role_(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> Non
     say(f"changed {name}")
 
 
-@account.command("password", epilog=example(f"{_ACCOUNT} password anna --accounts people"))
+@account.command("password", epilog=help_example(f"{_ACCOUNT} password anna --accounts people"))
 @click.argument("name")
 @_file_option
 def password(name: str, accounts: Path) -> None:
     """Set another password, which is asked for or is the first line of standard input. Sessions end."""
-    file = _open(accounts)
+    file = _account_file(accounts)
     file.get(name)
-    file.set_password(name, _password())
+    file.set_password(name, _read_password())
     say(f"changed {name}")
 
 
-@account.command("remove", epilog=example(f"{_ACCOUNT} remove ben --accounts people"))
+@account.command("remove", epilog=help_example(f"{_ACCOUNT} remove ben --accounts people"))
 @click.argument("name")
 @_file_option
 def remove(name: str, accounts: Path) -> None:
     """Remove an account. Its sessions end."""
-    _open(accounts).remove(name)
+    _account_file(accounts).remove(name)
     say(f"removed {name}")
 
 
-def _open(path: Path) -> AccountFile:
+def _account_file(path: Path) -> AccountFile:
     from crossdock.console.sign_in.accounts import AccountFile
 
     return AccountFile(path)
 
 
-def _password() -> str:
+def _read_password() -> str:
     if sys.stdin.isatty():
         given: str = click.prompt("Password", hide_input=True, confirmation_prompt="The same again", err=True)
         return given

@@ -65,16 +65,16 @@ _PROTECTION = (
 )
 
 
-def tenant_of(files: Sequence[Path]) -> Tenants:
+def single_tenant(files: Sequence[Path]) -> Tenants:
     from crossdock.console import tenants
 
-    return tenants.one(files)
+    return tenants.single_tenant(files)
 
 
-def tenants_of(pattern: str, base_files: Sequence[Path]) -> Tenants:
+def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     from crossdock.console import tenants
 
-    return tenants.fleet(pattern, base_files)
+    return tenants.fleet_tenants(pattern, base_files)
 
 
 beside_option = address_option("--console", "address", help="Serve the console as well; by default on 127.0.0.1 only.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.shared_options import as_json, example
+from crossdock.cli.shared_options import as_json, help_example
 from crossdock.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example("crossdock demo", "crossdock demo --shop", "crossdock demo --warehouse", "crossdock demo --serve")
+    epilog=help_example(
+        "crossdock demo", "crossdock demo --shop", "crossdock demo --warehouse", "crossdock demo --serve"
+    )
 )
 @click.option(
     "--folder",
@@ -61,7 +63,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool
     from crossdock.cli import demo_shop, demo_warehouse, terminal_output
     from crossdock.testing.demo.demo_folder import keep_open
 
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     if warehouse and (shop or serve):
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     if serve and shop:
@@ -69,7 +71,8 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool
         return
     if serve:
         keep_open(
-            folder, terminal_output.print_json if as_json else lambda facts: _print_serving(console, folder, facts)
+            folder,
+            terminal_output.print_json if as_json else lambda facts: _print_server_addresses(console, folder, facts),
         )
         return
     console.quiet = as_json
@@ -131,7 +134,7 @@ def _sync(
     return report
 
 
-def _print_serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
+def _print_server_addresses(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
     console.print(f"platform   {facts['base_url']}")
     console.print(f"warehouse  sftp://export@{facts['host']}:{facts['port']}")
     console.print("Both servers run until Ctrl-C. In another terminal:")

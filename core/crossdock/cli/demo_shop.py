@@ -88,14 +88,14 @@ def _orders(loaded: Project, demo: ShopDemo, kind: Kind) -> Iterator[dict[str, A
         yield {
             "order": order.id,
             "shop": order.total - (order.refunded if kind == "shopify" else 0),
-            "platform": _sum(stored),
+            "platform": _order_total(stored),
             "invoices": [body["total"] for body in own],
             "status": stored["status"],
             "parcels": [parcel.number for parcel in order.parcels],
         }
 
 
-def _sum(body: dict[str, Any]) -> Decimal:
+def _order_total(body: dict[str, Any]) -> Decimal:
     return sum((item["quantity"] * item["unitPrice"] for item in body["items"]), Decimal(0))
 
 

@@ -8,12 +8,12 @@ import click
 
 from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import as_json as json_option
-from crossdock.cli.shared_options import echo_document, example, utf8
+from crossdock.cli.shared_options import check_utf8, echo_document, help_example
 from crossdock.values import explanations
 
 
-@click.command(epilog=example("crossdock explain", "crossdock explain file_growing"))
-@click.argument("code", required=False, callback=utf8)
+@click.command(epilog=help_example("crossdock explain", "crossdock explain file_growing"))
+@click.argument("code", required=False, callback=check_utf8)
 @json_option
 def explain(code: str | None, *, as_json: bool) -> None:
     """Explain the code of an error, the word in brackets at its end, or the reason of a rejected record.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.console_options import ConsoleOptions, tenants_of
+from crossdock.cli.console_options import ConsoleOptions, fleet_tenants
 from crossdock.cli.listen_addresses import ListenAddress
 from crossdock.cli.schedule import show_preview
 from crossdock.cli.service import interruptible_service
@@ -43,7 +43,7 @@ class FleetOptions:
     console: ConsoleOptions | None = None
 
 
-def run(
+def serve_or_preview(
     pattern: str,
     base_files: Sequence[Path],
     options: FleetOptions,
@@ -88,7 +88,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         if options.console is not None:
-            found = partial(tenants_of, pattern, base_files)
+            found = partial(fleet_tenants, pattern, base_files)
             url = stack.enter_context(options.console.served(found, options.allowed_hosts))
             if url is not None:
                 stderr_log.LOGGER.info("serving the console at %s", url)
@@ -101,7 +101,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
             GroupedNotices(_notifier(base)),
             _scheduler_maker(base, options, executor, clock, daemon.wake),
         )
-        asked = stack.enter_context(_hangups(service))
+        asked = stack.enter_context(_reload_on_sighup(service))
         gc.freeze()  # what is imported stays
         try:
             daemon.run(service, interrupt, asked)
@@ -151,7 +151,7 @@ def _notifier(base: Base) -> Notifier | None:
 
 
 @contextmanager
-def _hangups(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
+def _reload_on_sighup(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
     asked: list[Callable[[], None]] = []
 
     def ask(_number: int, _frame: FrameType | None) -> None:

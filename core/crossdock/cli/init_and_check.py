@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option
+from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, with_code
 
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
     from crossdock.connector import Finding
 
 
-@click.command(epilog=example("crossdock init -C acme.yaml", "crossdock -C base.yaml init --fleet 'tenants/*.yaml'"))
+@click.command(
+    epilog=help_example("crossdock init -C acme.yaml", "crossdock -C base.yaml init --fleet 'tenants/*.yaml'")
+)
 @fleet_option
 @common_options
 def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     """Create the state. It is pinned to the platform and tenant of the config."""
     if fleet is None:
-        document, text = _created(load(config))
+        document, text = _create_state(load(config))
         terminal_output.print_result(document, text, as_json=as_json)
         return 0
     states = FleetStates(fleet, fleet_base(config))
-    found = list(states.each(_created))
+    found = list(states.each(_create_state))
     lines = [f"{name}: {text}" for name, (_, text) in found]
     document_of_all = [{"tenant": name, **document} for name, (document, _) in found]
     terminal_output.print_result(document_of_all, *lines, as_json=as_json)
     return states.exit_code
 
 
-def _created(loaded: Project) -> tuple[dict[str, Any], str]:
+def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
     created = loaded.init()
     url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pin
     document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
@@ -45,7 +47,7 @@ def _created(loaded: Project) -> tuple[dict[str, Any], str]:
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock check",
         "crossdock check --openapi openapi.json",
         "crossdock -C base.yaml check --fleet 'tenants/*.yaml'",
@@ -85,9 +87,9 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
         found = [{"subject": subject, **asdict(item)} for subject, item in findings]
         terminal_output.print_json({"findings": found, "assumptions": assumptions})
     else:
-        console = terminal_output.out()
+        console = terminal_output.output_console()
         for subject, item in findings:
-            terminal_output.print_lines(console, _line(subject, item))
+            terminal_output.print_lines(console, _finding_line(subject, item))
         console.print()
         console.print(terminal_output.table("Assumptions (undocumented)", ("what", "value"), assumptions.items()))
     return 0 if all(item.ok for _, item in findings) else 3
@@ -103,10 +105,10 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
         for subject, item in findings
     ]
     document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]
-    lines = [_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
+    lines = [_finding_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
     terminal_output.print_result({"findings": document}, *lines, as_json=as_json)
     return states.exit_code or (0 if all(item.ok for *_, item in found) else 3)
 
 
-def _line(subject: str, item: Finding) -> str:
+def _finding_line(subject: str, item: Finding) -> str:
     return f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {with_code(item.text, item.code)}"

@@ -11,12 +11,12 @@ from types import FrameType
 from crossdock.cli.plain_text import say
 
 
-def _notice(text: str) -> None:
+def _print_notice(text: str) -> None:
     say("", text, err=True)
 
 
 @contextmanager
-def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading.Event]:
+def interruptible(notify: Callable[[str], None] = _print_notice) -> Iterator[threading.Event]:
     """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once."""
     stop = threading.Event()
 

@@ -9,19 +9,21 @@ from typing import Any
 import click
 
 from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import say, say_more
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, meanings
+from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.shared_options import MOST, as_json, config_option, help_example, help_meanings
 from crossdock.values.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
 
-@click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
+@click.group(
+    epilog=help_example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly")
+)
 def jobs() -> None:
     """List scheduled runs, and pause and resume jobs."""
 
 
-@jobs.command(name="list", epilog=example("crossdock jobs list --limit 30") + meanings("Status", RunState))
+@jobs.command(name="list", epilog=help_example("crossdock jobs list --limit 30") + help_meanings("Status", RunState))
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of runs to show."
 )
@@ -52,17 +54,19 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     ]
     if as_json:
         terminal_output.print_json({"paused": sorted(paused), "nights": rows})
-        say_more(len(rows), total, "runs", err=True)
+        say_how_many_shown(len(rows), total, "runs", err=True)
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
     shown = [(*(row[name] for name in _COLUMNS), " ".join((row["note"] or "").split())) for row in rows]
-    terminal_output.out().print(terminal_output.table("Scheduled runs", columns, shown, numbers=("run", "attempts")))
-    say_more(len(shown), total, "runs")
+    terminal_output.output_console().print(
+        terminal_output.table("Scheduled runs", columns, shown, numbers=("run", "attempts"))
+    )
+    say_how_many_shown(len(shown), total, "runs")
     if paused:
         say(f"paused: {', '.join(sorted(paused))}")
 
 
-@jobs.command(epilog=example("crossdock jobs pause nightly"))
+@jobs.command(epilog=help_example("crossdock jobs pause nightly"))
 @click.argument("job")
 @config_option
 def pause(job: str, config: Path) -> None:
@@ -70,7 +74,7 @@ def pause(job: str, config: Path) -> None:
     _set_paused(job, config, paused=True)
 
 
-@jobs.command(epilog=example("crossdock jobs resume nightly"))
+@jobs.command(epilog=help_example("crossdock jobs resume nightly"))
 @click.argument("job")
 @config_option
 def resume(job: str, config: Path) -> None:

@@ -14,7 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.layout_write import write
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import as_json, common_options, example, utf8
+from crossdock.cli.shared_options import as_json, check_utf8, common_options, help_example
 from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ _WIDTH = 70  # positions side by side: a line has 80 columns
 _NARROW, _RAW = 80, "   raw  "
 
 
-@click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
+@click.group(epilog=help_example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
 def layout() -> None:
     """Inspect and guess the layout of files."""
 
 
-@layout.command(epilog=example("crossdock layout guess out/ITEM_1.csv", "crossdock layout guess F > guessed.yaml"))
+@layout.command(epilog=help_example("crossdock layout guess out/ITEM_1.csv", "crossdock layout guess F > guessed.yaml"))
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @as_json
 def guess(file: Path, *, as_json: bool) -> int:
@@ -74,9 +74,11 @@ def guess(file: Path, *, as_json: bool) -> int:
 layout.add_command(write)
 
 
-@layout.command(epilog=example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products"))
+@layout.command(
+    epilog=help_example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products")
+)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--stream", callback=utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files.")
+@click.option("--stream", callback=check_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files.")
 @click.option(
     "-n", "--limit", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to show at most."
 )
@@ -117,7 +119,7 @@ def show(
         terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
-        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _shown(found, raw=raw)]
+        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _cells_to_show(found, raw=raw)]
         _print(found, shown, found.raw if raw else {})
     if (error := read[-1].error) is not None:
         terminal_output.print_errors({"": error})
@@ -130,7 +132,7 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
     from crossdock.reading.formats.first_records import FirstRecords, first_records
     from crossdock.reading.wrappers.wrapping import unwrapped
 
-    layout, wrapped = _layout_of(config, stream)
+    layout, wrapped = _layout_of_stream(config, stream)
     if not wrapped:
         return [first_records(file, layout, limit, name=file.name)]
     read = list[FirstRecords]()
@@ -142,7 +144,7 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
     return read
 
 
-def _shown(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
+def _cells_to_show(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
     from crossdock.reading.formats.first_records import masked
 
     return [
@@ -162,12 +164,12 @@ def _document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
             ],
         }
         | ({"raw": _escaped(found.raw[line])} if raw and line in found.raw else {})
-        for line, cells in _shown(found, raw=raw)
+        for line, cells in _cells_to_show(found, raw=raw)
     ]
     return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
 
 
-def _layout_of(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
+def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
     from crossdock.errors import ConfigError
     from crossdock.reading.formats.format_reader import FileLayout
 
@@ -205,11 +207,11 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
     say(*with_rulers(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
     verb = "it has" if len(lines) == 1 else "they have"
-    say("", f"{_extent(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
+    say("", f"{_number_of_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
     return 0
 
 
-def _extent(number: int, limit: int) -> str:
+def _number_of_lines_text(number: int, limit: int) -> str:
     if number < limit:
         return counted(number, "line")
     return "the first line" if number == 1 else f"the first {counted(number, 'line')}"

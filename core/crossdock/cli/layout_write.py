@@ -9,9 +9,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -19,13 +19,13 @@ from crossdock.values.display_texts import counted
 
 @click.command(
     "write",
-    epilog=example(
+    epilog=help_example(
         "crossdock layout write shop.orders --record SO-17 --raw",
         "crossdock layout write shop.orders --record SO-17 -o SO-17.csv",
     ),
 )
-@click.argument("stream", callback=utf8)
-@click.option("--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=utf8)
+@click.argument("stream", callback=check_utf8)
+@click.option("--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=check_utf8)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
 @click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
 @common_options
@@ -42,7 +42,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
         raise ConfigError(
             "the file may have personal values: give --raw to show it, or -o FILE", code="personal_data_withheld"
         )
-    place = placed(out)
+    place = absolute_path(out)
     loaded = load(config)
     check_writable(place)
     if stream not in loaded.scopes:
@@ -57,4 +57,6 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
         return
     say(f"{name}, {counted(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
     if raw:
-        terminal_output.print_lines(terminal_output.out(), body.decode("utf-8", "backslashreplace").rstrip("\n"))
+        terminal_output.print_lines(
+            terminal_output.output_console(), body.decode("utf-8", "backslashreplace").rstrip("\n")
+        )

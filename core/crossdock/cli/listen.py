@@ -15,7 +15,7 @@ from crossdock.cli.console_options import ConsoleOptions, beside_option, console
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.plain_text import say, warn
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
-from crossdock.cli.shared_options import common_options, config_option, example
+from crossdock.cli.shared_options import common_options, config_option, help_example
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -30,7 +30,9 @@ _COLUMNS = ("id", "topic", "address", "active")
 
 @click.group(
     invoke_without_command=True,
-    epilog=example("crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"),
+    epilog=help_example(
+        "crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"
+    ),
 )
 @address_option(
     "--address",
@@ -66,7 +68,7 @@ def listen(
     return serve(load(config), config, options)
 
 
-@listen.command(epilog=example("crossdock listen register shop"))
+@listen.command(epilog=help_example("crossdock listen register shop"))
 @_CONNECTION
 @common_options
 def register(connection: str, config: Path, *, as_json: bool) -> int:
@@ -77,34 +79,34 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     """
     from crossdock.errors import worst_exit_code
 
-    with _changing("listen register", config, connection) as (subscriptions, change):
+    with _audited_subscriptions("listen register", config, connection) as (subscriptions, change):
         registered = subscriptions.register()
         topics = [each.topic for each in registered.subscriptions]
         change.note(after={"topics": topics} | ({"refused": [*registered.refused]} if registered.refused else {}))
-    _show(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
-    _tell_secrets(registered.subscriptions)
+    _print_subscriptions(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
+    _print_new_secrets(registered.subscriptions)
     terminal_output.print_errors(registered.refused)
     return worst_exit_code(registered.refused.values())
 
 
-@listen.command("list", epilog=example("crossdock listen list shop"))
+@listen.command("list", epilog=help_example("crossdock listen list shop"))
 @_CONNECTION
 @common_options
 def list_(connection: str, config: Path, *, as_json: bool) -> None:
     """List the subscriptions of a connection at its vendor, those to other addresses included."""
     with _subscriptions(load(config), connection) as subscriptions:
-        _show(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
+        _print_subscriptions(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
 
 
-@listen.command(epilog=example("crossdock listen remove shop"))
+@listen.command(epilog=help_example("crossdock listen remove shop"))
 @_CONNECTION
 @common_options
 def remove(connection: str, config: Path, *, as_json: bool) -> None:
     """End the subscriptions of a connection to 'listen.public_url' of the config."""
-    with _changing("listen remove", config, connection) as (subscriptions, change):
+    with _audited_subscriptions("listen remove", config, connection) as (subscriptions, change):
         removed = list(subscriptions.remove())
         change.note(after={"removed": [each.topic for each in removed]})
-    _show(removed, f"Subscriptions of {connection} that were removed", as_json=as_json)
+    _print_subscriptions(removed, f"Subscriptions of {connection} that were removed", as_json=as_json)
 
 
 @contextmanager
@@ -117,7 +119,7 @@ def _subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
 
 
 @contextmanager
-def _changing(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
+def _audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
     from crossdock.runs.audited_changes import lasting_change
     from crossdock.values.clock import SystemClock
 
@@ -129,7 +131,7 @@ def _changing(action: str, config: Path, connection: str) -> Iterator[tuple[Subs
         yield subscriptions, change
 
 
-def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
+def _print_subscriptions(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
     rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
     if as_json:
         terminal_output.print_json(rows)
@@ -140,7 +142,7 @@ def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
         terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
 
 
-def _tell_secrets(found: Sequence[Subscription]) -> None:
+def _print_new_secrets(found: Sequence[Subscription]) -> None:
     for each in found:
         if each.secret is not None:
             say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)

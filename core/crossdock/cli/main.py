@@ -124,23 +124,23 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(_GARBAGE_AT)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
     os.environ.setdefault("_RJEM_MALLOC_CONF", _RETURN_FREED)
-    output = keep_output()
+    output = tolerate_failed_output()
     try:
-        code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+        code = _run_and_report_errors(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     except KeyboardInterrupt:  # the second one, while the first was reported
         code = StoppedError.exit_code
     finally:
         if arguments is None:  # another Ctrl-C ends the process at once, without a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-    code = _with_output(code, output)
+    code = _exit_code_with_output(code, output)
     gc.freeze()  # no last collection before the process ends
     if arguments is None:
         with suppress(RuntimeError):  # where no further thread is allowed
-            threading.Thread(target=_leave_threads, args=(code,), name="end", daemon=True).start()
+            threading.Thread(target=_exit_despite_threads, args=(code,), name="end", daemon=True).start()
     sys.exit(code)
 
 
-def _leave_threads(code: int) -> None:
+def _exit_despite_threads(code: int) -> None:
     """End the process although threads of an author's code still run: Python would wait for them without limit."""
     while True:
         time.sleep(LEFT_THREADS_S)
@@ -156,7 +156,7 @@ def _runs_crossdock(thread: threading.Thread) -> bool:
     return any(str(each.f_globals.get("__name__")).startswith("crossdock.") for each, _ in traceback.walk_stack(frame))
 
 
-def _with_output(code: int, output: OutputFile | None) -> int:
+def _exit_code_with_output(code: int, output: OutputFile | None) -> int:
     """Return *code*, or the code for incomplete output if the command itself succeeded."""
     if output is None:
         return code
@@ -169,7 +169,7 @@ def _with_output(code: int, output: OutputFile | None) -> int:
     return code or StateError.exit_code
 
 
-def _run(command: Callable[[], Any]) -> int:
+def _run_and_report_errors(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
@@ -182,11 +182,11 @@ def _run(command: Callable[[], Any]) -> int:
         click.echo("crossdock: interrupted", err=True)
         return StoppedError.exit_code
     except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
-        return _failed(error)
+        return _show_unexpected_error(error)
     return result if isinstance(result, int) else 0
 
 
-def _failed(error: BaseException) -> int:
+def _show_unexpected_error(error: BaseException) -> int:
     """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
     from crossdock.values.author_code import error_of_author
 
@@ -240,14 +240,14 @@ class OutputFile(io.FileIO):
         return memoryview(data).nbytes
 
 
-def keep_output() -> OutputFile | None:
+def tolerate_failed_output() -> OutputFile | None:
     """Replace standard output and error, and return the former; None if it is not the process's own, as in a test."""
-    sys.stderr = _kept(sys.stderr, sys.__stderr__)[0]
-    sys.stdout, output = _kept(sys.stdout, sys.__stdout__)
+    sys.stderr = _tolerant_stream(sys.stderr, sys.__stderr__)[0]
+    sys.stdout, output = _tolerant_stream(sys.stdout, sys.__stdout__)
     return output
 
 
-def _kept(stream: TextIO, own: TextIO | None) -> tuple[TextIO, OutputFile | None]:
+def _tolerant_stream(stream: TextIO, own: TextIO | None) -> tuple[TextIO, OutputFile | None]:
     if stream is not own or not isinstance(stream, io.TextIOWrapper):
         return stream, None
     stream.flush()

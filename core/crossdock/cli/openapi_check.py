@@ -34,7 +34,7 @@ def check(loaded: Project, path: Path, *, as_json: bool) -> int:
 
 
 def _print(path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]) -> None:
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     named = ", ".join(resources)
     if not failing and not others:
         terminal_output.print_lines(console, f"ok    {path} describes what is sent for {named}")

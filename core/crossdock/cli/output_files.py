@@ -8,7 +8,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.local_files import check_replaceable
 
 
-def placed(path: Path | None) -> Path | None:
+def absolute_path(path: Path | None) -> Path | None:
     """Return the absolute path, for a file that is written later: an author's code may change the working folder."""
     return None if path is None else path.absolute()
 

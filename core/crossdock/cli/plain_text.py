@@ -8,7 +8,7 @@ from crossdock.cli.shared_options import MOST
 from crossdock.printable import printable
 
 
-def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
+def say_how_many_shown(shown: int, total: int, what: str, *, err: bool = False) -> None:
     if shown < total:
         say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
 

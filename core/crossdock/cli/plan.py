@@ -12,9 +12,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.runs import run_lines
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, parents_text
@@ -34,7 +34,7 @@ _PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 
 @click.command(
-    epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o daily.plan")
+    epilog=help_example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o daily.plan")
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @click.option(
@@ -69,10 +69,10 @@ def plan(
     from crossdock.runs.plan_result import PlanListener
     from crossdock.runs.planning import removals
 
-    place = placed(out)
+    place = absolute_path(out)
     loaded = load(config)
     check_writable(place)
-    listing = _Listing(_Room.of(limit, as_json=as_json), loaded.masks, removals.verb)
+    listing = _Listing(_ShownLimit.of(limit, as_json=as_json), loaded.masks, removals.verb)
     listener = PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
@@ -100,7 +100,7 @@ def plan(
         }
         terminal_output.print_json(document)
     else:
-        _show(terminal_output.out(), listing, planned)
+        _show(terminal_output.output_console(), listing, planned)
     if planned.errors:
         if out is not None:
             say(f"not saved to {out}: a stream could not be planned", err=True)
@@ -113,18 +113,18 @@ def plan(
 
 
 @dataclass(slots=True)
-class _Room:
+class _ShownLimit:
     """The number of records that may still be shown. Removals on hold have their own limit, to list them all."""
 
     records: int
     removals: int
 
     @classmethod
-    def of(cls, limit: int | None, *, as_json: bool) -> _Room:
+    def of(cls, limit: int | None, *, as_json: bool) -> _ShownLimit:
         default = _SHOWN if limit is None else limit
         return cls(default, 0 if limit is None and not as_json else default)
 
-    def take(self, *, on_hold: bool) -> bool:
+    def count_down(self, *, on_hold: bool) -> bool:
         left = self.removals if on_hold else self.records
         if on_hold:
             self.removals -= left > 0
@@ -136,7 +136,7 @@ class _Room:
 class _Listing:
     """Counts what a run would do, and keeps the first records to show. *counts* leave out removals on hold."""
 
-    def __init__(self, room: _Room, masks: Masks, verb: Callable[[Operation], str]) -> None:
+    def __init__(self, room: _ShownLimit, masks: Masks, verb: Callable[[Operation], str]) -> None:
         self._room, self._masks, self._verb = room, masks, verb
         self.shown: list[dict[str, Any]] = []
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -162,7 +162,7 @@ class _Listing:
         self.on_hold[stream] += 1
         if operation.step == "remove":
             self.removals_on_hold.add(stream)
-        if self._room.take(on_hold=True):
+        if self._room.count_down(on_hold=True):
             is_removal = operation.step == "remove"
             detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
             self.shown.append({"do": "hold", "stream": stream, "key": operation.record.key, **detail})
@@ -194,7 +194,7 @@ class _Listing:
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
         self.counts[kind, stream] += 1
-        if self._room.take(on_hold=False):
+        if self._room.count_down(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
 
@@ -215,9 +215,9 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
     console.print(summary)
     forecast = planned.forecast
     if forecast.requests or not planned.other_forecasts:
-        console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}")
+        console.print(f"{counted(forecast.requests, 'request')} needed{_sending_time_text(forecast)}")
     for name, forecast in planned.other_forecasts.items():
-        console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_time_for(forecast)}")
+        console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_sending_time_text(forecast)}")
     for file in planned.files[:FILES_SHOWN]:
         terminal_output.print_lines(console, f"file {file.name} to {file.target}: {counted(file.records, 'record')}")
     if (more := len(planned.files) - FILES_SHOWN) > 0:
@@ -240,7 +240,7 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
         yield f"gone   {stream}: {counted(number, 'record')} no longer listed and left alone"
 
 
-def _time_for(forecast: Forecast) -> str:
+def _sending_time_text(forecast: Forecast) -> str:
     from crossdock.values.display_times import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
@@ -261,9 +261,9 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:
-        return [_NOTES[item["do"]].format(**{"removal": "update", **item}), *_changes(item)]
+        return [_NOTES[item["do"]].format(**{"removal": "update", **item}), *_change_lines(item)]
     if item["do"] in {"update", "archive"}:
-        return _changes(item)
+        return _change_lines(item)
     if item["do"] == "wait":
         return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
@@ -271,11 +271,11 @@ def _details(item: dict[str, Any]) -> list[str]:
     return [f"with the idempotency key {item['idempotency_key']}"]
 
 
-def _changes(item: dict[str, Any]) -> list[str]:
-    return [f"{name}: {_change(change)}" for name, change in item.get("changes", {}).items()]
+def _change_lines(item: dict[str, Any]) -> list[str]:
+    return [f"{name}: {_change_text(change)}" for name, change in item.get("changes", {}).items()]
 
 
-def _change(change: dict[str, Any]) -> str:
+def _change_text(change: dict[str, Any]) -> str:
     from crossdock.values import exact_json
 
     if change is _PERSONAL:

@@ -12,9 +12,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import aligned_decimals, counted
@@ -72,7 +72,9 @@ def reconcile_options(command: Any) -> Any:
 
 
 @click.command(
-    epilog=example("crossdock reconcile", "crossdock reconcile wms -o repair.plan", "crossdock reconcile --sample 3000")
+    epilog=help_example(
+        "crossdock reconcile", "crossdock reconcile wms -o repair.plan", "crossdock reconcile --sample 3000"
+    )
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @reconcile_options
@@ -88,11 +90,11 @@ def reconcile(streams: tuple[str, ...], config: Path, **options: Any) -> int:
     be read.
     """
     loaded = load(config)
-    found, _ = reconciled(loaded, loaded.selected(streams), **options)
+    found, _ = reconcile_and_print(loaded, loaded.selected(streams), **options)
     return found.exit_code
 
 
-def reconciled(
+def reconcile_and_print(
     loaded: Project,
     names: set[str],
     *,
@@ -112,7 +114,7 @@ def reconciled(
     from crossdock.state import AuditEntry
 
     _check_options(out, sample, seed, remove_extra=remove_extra)
-    place = placed(out)
+    place = absolute_path(out)
     chosen = None if sample is None else Sample(sample, seed or 0)
     with (
         open_session(loaded, SystemClock(), attempt=None) as session,
@@ -124,7 +126,7 @@ def reconciled(
             with session.state.begin() as tx:
                 current = tx.migrations.current()
                 if current is not None:
-                    tx.migrations.mark_reconciled(current.id, _facts(found))
+                    tx.migrations.mark_reconciled(current.id, _result_document(found))
                     after = {"differences": sum(found.counts.values())}
                     subject, at = f"migration {current.name}", SystemClock().now()
                     tx.audit_log.put(AuditEntry.new("migrate reconcile", subject, at=at, after=after))
@@ -156,7 +158,7 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
     check_writable(out)
 
 
-def _facts(found: Reconciliation) -> dict[str, Any]:
+def _result_document(found: Reconciliation) -> dict[str, Any]:
 
     return {
         "at": time_text(found.at),
@@ -175,7 +177,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
     from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
 
-    document = _facts(found) | {
+    document = _result_document(found) | {
         "requests": found.requests,
         "repair": {"operations": dict(found.operations), "corrections": len(found.corrections)},
         "shown": [
@@ -217,9 +219,9 @@ def _totals(found: Reconciliation) -> dict[str, Any]:
 
 
 def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     if shown:
-        rows = [(each.difference, each.scope.resource, _record(each), _why(each)) for each in shown]
+        rows = [(each.difference, each.scope.resource, _record_name(each), _what_differs(each)) for each in shown]
         console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
     hidden = Counter[str](each.difference for each in found.listed())
     hidden.subtract(each.difference for each in shown)
@@ -237,14 +239,14 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
         console.print(line, soft_wrap=True)
 
 
-def _record(each: Difference) -> str:
+def _record_name(each: Difference) -> str:
     """Return the external id; the platform's id if only the platform has it; the place for a row without a key."""
     if each.place:
         return each.place
     return f"{each.scope.namespace}:{each.key}" if each.scope.namespace else each.key
 
 
-def _why(each: Difference) -> str:
+def _what_differs(each: Difference) -> str:
     members = ", ".join(each.members)
     return "; ".join(part for part in (members, each.remark) if part)
 

@@ -15,7 +15,7 @@ from crossdock.cli.interrupts import interruptible
 from crossdock.cli.records_list import INBOX, OPEN, list_
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
-from crossdock.cli.shared_options import MOST, common_options, confirm, example, utf8, yes_option
+from crossdock.cli.shared_options import MOST, check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
 
 
-@click.group(epilog=example("crossdock records list", "crossdock records replay --reason bad_value"))
+@click.group(epilog=help_example("crossdock records list", "crossdock records replay --reason bad_value"))
 def records() -> None:
     """List and fix records that were not delivered."""
 
@@ -37,16 +37,16 @@ def records() -> None:
 for command in (list_, show_, resolve_, reopen_):
     records.add_command(command)
 
-_key = click.argument("key", callback=utf8, required=False)
+_key = click.argument("key", callback=check_utf8, required=False)
 _reason = click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
-_file = click.option("--file", metavar="NAME", help="Only those that were read from this file.", callback=utf8)
+_file = click.option("--file", metavar="NAME", help="Only those that were read from this file.", callback=check_utf8)
 
 
 @records.command(
     "replay",
-    epilog=example("crossdock records replay wms.invoices 70013", "crossdock records replay --reason bad_value"),
+    epilog=help_example("crossdock records replay wms.invoices 70013", "crossdock records replay --reason bad_value"),
 )
-@click.argument("stream", callback=utf8, required=False)
+@click.argument("stream", callback=check_utf8, required=False)
 @_key
 @_reason
 @_file
@@ -77,9 +77,9 @@ def replay_(
 
 
 @records.command(
-    "drop", epilog=example("crossdock records drop wms.invoices 70030", "crossdock records list --state dropped")
+    "drop", epilog=help_example("crossdock records drop wms.invoices 70030", "crossdock records list --state dropped")
 )
-@click.argument("stream", callback=utf8)
+@click.argument("stream", callback=check_utf8)
 @_key
 @_reason
 @_file
@@ -112,16 +112,18 @@ def drop_(
         if state == INBOX:
             text = counted(number := _drop_hints(loaded, choice, change, yes=yes), "record")
         else:
-            number, text = _drop(loaded, choice, state, change, yes=yes)
+            number, text = _drop_records(loaded, choice, state, change, yes=yes)
     terminal_output.print_result({"dropped": number}, f"dropped {text}", as_json=as_json)
 
 
-def _drop(loaded: Project, choice: RecordFilter, state: str | None, change: Change, *, yes: bool) -> tuple[int, str]:
+def _drop_records(
+    loaded: Project, choice: RecordFilter, state: str | None, change: Change, *, yes: bool
+) -> tuple[int, str]:
     from crossdock.writing.delivery import operator_actions
 
     with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
-        chosen, doubtful = _chosen(tx, choice, state), _in_doubt(tx, choice, state)
-    number = _number(chosen)
+        chosen, doubtful = _records_to_drop(tx, choice, state), _intents_in_doubt(tx, choice, state)
+    number = _number_to_drop(chosen)
     if choice.key is not None or not number:
         operator_actions.check_not_in_doubt(doubtful)
     if not number:
@@ -129,11 +131,11 @@ def _drop(loaded: Project, choice: RecordFilter, state: str | None, change: Chan
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
         )
     if choice.key is None:
-        confirm(f"drop {counted(number, 'record')} of {choice.stream} ({_numbers(chosen)})", yes=yes)
+        confirm(f"drop {counted(number, 'record')} of {choice.stream} ({_numbers_text(chosen)})", yes=yes)
     at = SystemClock().now()
 
     def drop(tx: Transaction) -> None:
-        now = _chosen(tx, choice, state)
+        now = _records_to_drop(tx, choice, state)
         if now != chosen:
             raise ConfigError(
                 "the records changed meanwhile; nothing was dropped",
@@ -142,7 +144,7 @@ def _drop(loaded: Project, choice: RecordFilter, state: str | None, change: Chan
             )
         operator_actions.drop(tx, *now, at=at)
         only = {"reason": choice.code, "file": choice.source}
-        before = _by_state(chosen) | {name: value for name, value in only.items() if value}
+        before = _numbers_by_state(chosen) | {name: value for name, value in only.items() if value}
         change.done(tx, before=before, after={"dropped": number})
 
     with loaded.exclusive_state() as opened:
@@ -175,22 +177,22 @@ def _drop_hints(loaded: Project, choice: RecordFilter, change: Change, *, yes: b
     return number
 
 
-def _number(chosen: Chosen) -> int:
+def _number_to_drop(chosen: Chosen) -> int:
     dead_letters, waiting, intents = chosen
     return len(dead_letters) + len(waiting) + len(intents)
 
 
-def _by_state(chosen: Chosen) -> dict[str, int]:
+def _numbers_by_state(chosen: Chosen) -> dict[str, int]:
     dead_letters, waiting, intents = chosen
     numbers = {"rejected": len(dead_letters), "waiting": len(waiting), "pending": len(intents)}
     return {state: number for state, number in numbers.items() if number}
 
 
-def _numbers(chosen: Chosen) -> str:
-    return ", ".join(f"{number:,} {state}" for state, number in _by_state(chosen).items())
+def _numbers_text(chosen: Chosen) -> str:
+    return ", ".join(f"{number:,} {state}" for state, number in _numbers_by_state(chosen).items())
 
 
-def _chosen(tx: Transaction, choice: RecordFilter, state: str | None) -> Chosen:
+def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -> Chosen:
     """Return what to drop: a pending operation only by its key, and no waiting record whose first step is in doubt."""
     from crossdock.writing.delivery import operator_actions
 
@@ -206,7 +208,7 @@ def _chosen(tx: Transaction, choice: RecordFilter, state: str | None) -> Chosen:
     return [], [], operator_actions.pending_intents(tx, choice)
 
 
-def _in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:
+def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}

@@ -13,8 +13,16 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say, say_more
-from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings, utf8
+from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.shared_options import (
+    MOST,
+    check_utf8,
+    common_options,
+    fleet_base,
+    fleet_option,
+    help_example,
+    help_meanings,
+)
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.values.display_texts import counted
 from crossdock.values.state_words import BY_URGENCY, RecordState
@@ -31,17 +39,17 @@ _LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option, UNVERIFIED)
 _STATES = tuple(state.option for state in BY_URGENCY)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
-stream_option = click.option("--stream", metavar="STREAM", help="Only records of this stream.", callback=utf8)
+stream_option = click.option("--stream", metavar="STREAM", help="Only records of this stream.", callback=check_utf8)
 
 
 @click.command(
     "list",
-    epilog=example(
+    epilog=help_example(
         "crossdock records list --state rejected",
         "crossdock records list --stream wms.products --reason bad_value",
         "crossdock -C base.yaml records list --fleet 'tenants/*.yaml'",
     )
-    + meanings("States", RecordState, options=True),
+    + help_meanings("States", RecordState, options=True),
 )
 @click.option(
     "--state",
@@ -51,7 +59,7 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
 )
 @stream_option
 @click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
-@click.option("--key", metavar="KEY", help="Only this record key.", callback=utf8)
+@click.option("--key", metavar="KEY", help="Only this record key.", callback=check_utf8)
 @click.option("--all", "every", is_flag=True, help="List each waiting record, not one line for all that wait for one.")
 @click.option(
     "--limit",
@@ -83,7 +91,7 @@ def list_(
     from crossdock.runs.open_records import selection
 
     choice, kinds = selection(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
-    read = partial(_listed, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
+    read = partial(_list_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
     states = None if fleet is None else FleetStates(fleet, fleet_base(config))
     listed = [("", read(load(config)))] if states is None else list(states.each(read))
     items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
@@ -94,11 +102,11 @@ def list_(
         columns = (*(() if fleet is None else ("tenant",)), *_COLUMNS)
         _print(items, kinds, totals, columns, is_narrowed=(stream, reason, key) != (None, None, None))
     reasons = sum((each.reasons for _, each in listed), Counter[tuple[str, str]]())
-    _say_more(items, kinds, totals, reasons, err=as_json)
+    _say_hidden_records(items, kinds, totals, reasons, err=as_json)
     return 0 if states is None else states.exit_code
 
 
-def _say_more(
+def _say_hidden_records(
     items: list[Item],
     kinds: Iterable[str],
     totals: Mapping[str, int],
@@ -110,7 +118,7 @@ def _say_more(
     for item in items:
         shown[item["state"]] += item.get("records", 1)
     for kind in kinds:
-        say_more(shown[kind], totals[kind], f"{kind.replace('-', ' ')} records", err=err)
+        say_how_many_shown(shown[kind], totals[kind], f"{kind.replace('-', ' ')} records", err=err)
         if kind == "rejected" and shown[kind] < totals[kind]:
             for (stream, code), number in reasons.most_common():
                 say(f"  {number:,} {code}: crossdock records list --stream {stream} --reason {code}", err=err)
@@ -123,7 +131,7 @@ class _Listed:
     reasons: Counter[tuple[str, str]]
 
 
-def _listed(
+def _list_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     from crossdock.runs import open_records
@@ -148,7 +156,7 @@ def _listed(
 def _print(
     shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], columns: tuple[str, ...], *, is_narrowed: bool
 ) -> None:
-    console, which = terminal_output.out(), "such record" if is_narrowed else "record"
+    console, which = terminal_output.output_console(), "such record" if is_narrowed else "record"
     elsewhere = {kind: totals[kind] for kind in (HANDED_OVER, "dropped", INBOX) if kind not in kinds and totals[kind]}
     if shown:
         rows = [tuple(item.get(name, "") for name in columns) for item in shown]

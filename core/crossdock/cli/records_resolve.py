@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, confirm, example, utf8, yes_option
+from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
 @click.command(
     "resolve",
-    epilog=example(
+    epilog=help_example(
         "crossdock records resolve wms.invoices 70013",
         "crossdock records resolve wms.invoices 70013 --delivered-as inv_4711",
         "crossdock records resolve wms.invoices --not-delivered",
     ),
 )
-@click.argument("stream", callback=utf8, required=False)
-@click.argument("key", callback=utf8, required=False)
-@click.option("--delivered-as", metavar="ID", help="Delivered; ID is the record's id on the platform.", callback=utf8)
+@click.argument("stream", callback=check_utf8, required=False)
+@click.argument("key", callback=check_utf8, required=False)
+@click.option(
+    "--delivered-as", metavar="ID", help="Delivered; ID is the record's id on the platform.", callback=check_utf8
+)
 @click.option("--delivered", is_flag=True, help="Delivered; for updates, whose id is known.")
 @click.option("--not-delivered", is_flag=True, help="Not delivered: the next sync sends it.")
 @click.option("--no-lookup", is_flag=True, help="Do not look ID up on the platform; only its form is checked.")
@@ -72,15 +74,15 @@ def resolve_(
         )
     loaded, choice = load(config), selection(stream, key, None, None)
     if decisions == 0:
-        _show_candidates(loaded, _in_doubt(loaded, choice)[0], as_json=as_json)
+        _show_candidates(loaded, _intents_in_doubt(loaded, choice)[0], as_json=as_json)
         return
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
     with changing(loaded, "records resolve", subject, clock=SystemClock()) as change:
-        intents = _in_doubt(loaded, choice)
+        intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
             operator_actions.check_id(intents, delivered_as)
         if delivered_as is not None:
-            text = _checked(loaded, intents, delivered_as, no_lookup=no_lookup)
+            text = _check_id_at_target(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)
         elif key is None:
             what = "delivered" if delivered else "not delivered, so that the next sync sends them"
@@ -90,9 +92,9 @@ def resolve_(
     terminal_output.print_result({"resolved": number}, f"resolved {counted(number, 'record')}", as_json=as_json)
 
 
-@click.command("reopen", epilog=example("crossdock records reopen wms.invoices 70013"))
-@click.argument("stream", callback=utf8)
-@click.argument("key", callback=utf8)
+@click.command("reopen", epilog=help_example("crossdock records reopen wms.invoices 70013"))
+@click.argument("stream", callback=check_utf8)
+@click.argument("key", callback=check_utf8)
 @common_options
 def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     """Reverse 'records resolve': the record is in doubt again.
@@ -122,7 +124,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
 
-def _in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
+def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
@@ -130,10 +132,10 @@ def _in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
-    return _with_names(loaded, intents)
+    return _with_external_ids(loaded, intents)
 
 
-def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
+def _with_external_ids(loaded: Project, intents: list[Intent]) -> list[Intent]:
     """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
     if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
         targets = loaded.targets(SystemClock())
@@ -177,7 +179,7 @@ def _resolve(
         state.run_transaction(resolve)
 
 
-def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
+def _check_id_at_target(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
     from crossdock.runs.operator_look_ups import look_ups
 

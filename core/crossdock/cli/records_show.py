@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.records_list import INBOX, OPEN
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.display_times import instant_text
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from crossdock.state import Transaction
 
 
-@click.command("show", epilog=example("crossdock records show wms.invoices 536365 --raw"))
-@click.argument("stream", callback=utf8)
-@click.argument("key", callback=utf8)
+@click.command("show", epilog=help_example("crossdock records show wms.invoices 536365 --raw"))
+@click.argument("stream", callback=check_utf8)
+@click.argument("key", callback=check_utf8)
 @click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
 @common_options
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
@@ -54,7 +54,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
         return
     for item in shown:
         for line in _lines(item):
-            terminal_output.out().print(line, soft_wrap=True)
+            terminal_output.output_console().print(line, soft_wrap=True)
 
 
 _SHOWN = (*OPEN, "pending", "dropped", INBOX)

@@ -10,8 +10,8 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import say
-from crossdock.cli.runs import found_run
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.runs import run_or_newest
+from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -22,7 +22,7 @@ _SAID = {"runs", "records delivered"}  # of a month, on the terminal
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock report 7 -o report.html",
         "crossdock report --month 2026-11 -o november.html",
         "crossdock report --month 2026-11 --json",
@@ -57,18 +57,18 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
 
 
 def _report_run(run: int | None, out: Path | None, config: Path) -> None:
-    from crossdock.console import pages, run_page
+    from crossdock.console import page_rendering, run_page
 
     with read_state(config) as (tx, tenant):
-        found = found_run(tx, run)
+        found = run_or_newest(tx, run)
         page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     path = out or Path(f"run-{found.id}.html")
-    pages.write(path, page)
+    page_rendering.write(path, page)
     say(f"run {found.id}: {found.status}; report written to {path}")
 
 
 def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
-    from crossdock.console import month_page, pages
+    from crossdock.console import month_page, page_rendering
     from crossdock.runs.month_summary import document, month_of, month_summary
 
     first = month_of(text)
@@ -79,7 +79,7 @@ def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -
         month = month_summary(tx, loaded.jobs, loaded.resources, first, now)
     path = out or (None if as_json else Path(f"{month.name}.html"))
     if path is not None:
-        pages.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))
+        page_rendering.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))
         say(f"{month.name}: {_summary(month)}; report written to {path}", err=as_json)
     if as_json:
         terminal_output.print_json(document(month))

@@ -12,8 +12,8 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import read_state
-from crossdock.cli.plain_text import say, say_more
-from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings
+from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.shared_options import MOST, common_options, fleet_base, fleet_option, help_example, help_meanings
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, coded
 from crossdock.runs import run_lines, timing_lines
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock runs",
         "crossdock runs --limit 5 --json",
         "crossdock -C base.yaml runs --fleet 'tenants/*.yaml' -o fleet.html",
     )
-    + meanings("Status", (state for state in RunState if state is not RunState.SKIPPED))
+    + help_meanings("Status", (state for state in RunState if state is not RunState.SKIPPED))
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
 @fleet_option
@@ -57,26 +57,26 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         with read_state(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count()
         _print_runs([(None, run) for run in found], as_json=as_json)
-        say_more(len(found), total, "runs", err=as_json)
+        say_how_many_shown(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.console import fleet_page, pages
+    from crossdock.console import fleet_page, page_rendering
 
     states = FleetStates(fleet, fleet_base(config))
-    counted_runs = dict(states.each(partial(_listed, limit=limit)))
+    counted_runs = dict(states.each(partial(_runs_and_total, limit=limit)))
     listed = {name: each for name, (each, _) in counted_runs.items()}
     of_fleet = [(name, run) for name, each in listed.items() for run in each]
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: coded(error) for name, error in states.errors.items()}
-        pages.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
+        page_rendering.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
-    say_more(len(newest[:limit]), sum(total for _, total in counted_runs.values()), "runs", err=as_json)
+    say_how_many_shown(len(newest[:limit]), sum(total for _, total in counted_runs.values()), "runs", err=as_json)
     return states.exit_code
 
 
-def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
+def _runs_and_total(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
     with loaded.read_state() as tx:
         return tx.runs.listed(limit=limit), tx.runs.count()
 
@@ -103,13 +103,13 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
     columns = ("run", "what", "business date", "started", "duration", "status", "open", "requests")
     numbers = ("run", "duration", "open", "requests")
     shown = ("tenant", *columns) if of_fleet else columns
-    terminal_output.out().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
+    terminal_output.output_console().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
 
 
 @click.command(
-    epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html")
-    + meanings("Terms of the rows", RowTerm)
-    + meanings("Terms of the records", RecordTerm)
+    epilog=help_example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html")
+    + help_meanings("Terms of the rows", RowTerm)
+    + help_meanings("Terms of the records", RecordTerm)
 )
 @click.argument("run", type=click.IntRange(0, MOST), required=False)
 @click.option(
@@ -125,21 +125,21 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
     with read_state(config) as (tx, tenant):
-        found = found_run(tx, run)
+        found = run_or_newest(tx, run)
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _details(tx, found) if as_json else {}
         if out:
-            from crossdock.console import pages, run_page
+            from crossdock.console import page_rendering, run_page
 
             page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
-        pages.write(out, page)
+        page_rendering.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         document = run_lines.run_document(found) | timing_lines.timing_document(found)
         terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
-        _show(found, operations)
+        _print_run(found, operations)
 
 
 def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
     return {"rejected_by_reason": reasons, "changed_members": changed_members.document(changes)}
 
 
-def found_run(tx: Transaction, run: int | None) -> RunRecord:
+def run_or_newest(tx: Transaction, run: int | None) -> RunRecord:
     """Return the run with this number, or the newest one. Raises ConfigError if there is none."""
     if run is None:
         newest = tx.runs.listed(limit=1)
@@ -163,7 +163,7 @@ def found_run(tx: Transaction, run: int | None) -> RunRecord:
     return found
 
 
-def _show(run: RunRecord, operations: Mapping[str, int] | None) -> None:
+def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
     for error in error_texts(run.messages):
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
@@ -175,11 +175,15 @@ def _show(run: RunRecord, operations: Mapping[str, int] | None) -> None:
             f"its operations: {counts or 'none'}",
         )
     else:
-        terminal_output.show_run(terminal_output.out(), run_lines.run_document(run) | {"apis": timing_lines.apis(run)})
+        terminal_output.show_run(
+            terminal_output.output_console(), run_lines.run_document(run) | {"apis": timing_lines.apis(run)}
+        )
     if steps := timing_lines.slowest(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()
-        terminal_output.out().print(terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:]))
+        terminal_output.output_console().print(
+            terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:])
+        )
     if (tokens := timing_lines.allowance_summary(run)) is not None:
         say(f"allowance: {tokens}")

@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli.sandbox_clients import clients
 from crossdock.cli.sandbox_keys import keys
-from crossdock.cli.shared_options import example
+from crossdock.cli.shared_options import help_example
 
 if TYPE_CHECKING:
     from crossdock.sandbox.fault_injection import FaultSet
@@ -39,7 +39,7 @@ _option = partial(click.option, show_default=True)
 
 @click.group(
     invoke_without_command=True,
-    epilog=example("crossdock sandbox --data ./sandbox", "crossdock sandbox --rate 600 --fault lost_answer=0.1"),
+    epilog=help_example("crossdock sandbox --data ./sandbox", "crossdock sandbox --rate 600 --fault lost_answer=0.1"),
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0: the previous port, or a free one.")
 @_option("--data", type=_FOLDER, default=Path("crossdock-sandbox"), help="Folder for the data.")

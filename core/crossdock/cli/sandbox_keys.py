@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import as_json, example
+from crossdock.cli.shared_options import as_json, help_example
 from crossdock.errors import ConfigError
 
 
-def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+def _data_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
     """Return the folder given here, or else to ``crossdock sandbox``."""
     assert ctx.parent is not None
     assert ctx.parent.parent is not None
@@ -23,7 +23,7 @@ def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-data_option = click.option("--data", type=_FOLDER, callback=_data, help="The sandbox's folder.")
+data_option = click.option("--data", type=_FOLDER, callback=_data_folder, help="The sandbox's folder.")
 
 
 @click.group()
@@ -37,7 +37,7 @@ def keys() -> None:
 _NEW = "crossdock sandbox keys new"
 
 
-@keys.command("new", epilog=example(_NEW, f"{_NEW} --scope invoices:write --scope orders:read"))
+@keys.command("new", epilog=help_example(_NEW, f"{_NEW} --scope invoices:write --scope orders:read"))
 @data_option
 @click.option("--tenant", default="sandbox", show_default=True, help="Tenant of the key; created if it is new.")
 @click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; default: *:write.")
@@ -57,7 +57,7 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
     print_result(key, facts, as_json=as_json)
 
 
-@keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
+@keys.command("list", epilog=help_example("crossdock sandbox keys list --data ./sandbox"))
 @data_option
 @click.option("--tenant", help="Only keys of this tenant.")
 @as_json
@@ -65,11 +65,11 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the valid keys by id."""
     from crossdock.sandbox.api_keys import Keyring
 
-    with Keyring(existing(data)) as keyring:
+    with Keyring(existing_sandbox_folder(data)) as keyring:
         print_credentials("API keys", keyring.listed(tenant), as_json=as_json)
 
 
-@keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
+@keys.command("revoke", epilog=help_example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
 @data_option
 @click.argument("key_id", metavar="ID")
 @as_json
@@ -80,7 +80,7 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
     """
     from crossdock.sandbox.api_keys import Keyring
 
-    with Keyring(existing(data)) as keyring:
+    with Keyring(existing_sandbox_folder(data)) as keyring:
         if not keyring.revoke(key_id):
             raise ConfigError(
                 "no key has this id",
@@ -110,10 +110,10 @@ def print_credentials(title: str, found: Sequence[Mapping[str, Any]], *, as_json
         (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
         for each in found
     ]
-    terminal_output.out().print(terminal_output.table(title, ("id", "tenant", "scopes", "created"), rows))
+    terminal_output.output_console().print(terminal_output.table(title, ("id", "tenant", "scopes", "created"), rows))
 
 
-def existing(data: Path) -> Path:
+def existing_sandbox_folder(data: Path) -> Path:
     from crossdock.sandbox.database import FILE_NAME
 
     if not (data / FILE_NAME).is_file():

@@ -11,7 +11,7 @@ from crossdock.cli.config_loading import load
 from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
-from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option
+from crossdock.cli.shared_options import as_json, config_option, fleet_base, fleet_option, help_example
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -20,7 +20,7 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock schedule",
         "crossdock schedule --listen 8090",
         "crossdock schedule --preview 7",
@@ -98,8 +98,8 @@ def schedule(
 
         others = {"--once": once, "--job": job, "--listen": listen}
         options = fleet_schedule.FleetOptions(log_format, executor or "threads", at_once, health, allow_host, console)
-        return fleet_schedule.run(fleet, fleet_base(config), options, others, days, as_json=as_json)
-    _check_options_of_one(executor, at_once)
+        return fleet_schedule.serve_or_preview(fleet, fleet_base(config), options, others, days, as_json=as_json)
+    _check_single_tenant_options(executor, at_once)
     loaded = load(config)
     if not loaded.jobs:
         hint = "docs/how_to/schedule/jobs.md has an example"
@@ -117,7 +117,7 @@ def schedule(
     )
 
 
-def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
+def _check_single_tenant_options(executor: str | None, at_once: int | None) -> None:
     from crossdock.errors import ConfigError
 
     if executor is not None:

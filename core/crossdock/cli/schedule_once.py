@@ -14,8 +14,8 @@ from crossdock.cli import terminal_output
 from crossdock.cli.plain_text import say
 from crossdock.cli.service import interruptible_service
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due, due
-from crossdock.config.schedules.job_config import ordered
+from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.job_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
 from crossdock.runs.failed_starts import Attempt
@@ -39,21 +39,21 @@ _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
 
 def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
     """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code."""
-    day = _day(text)
+    day = _parse_day(text)
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}", code="job_unknown")
     clock = SystemClock()
     now, codes = clock.now(), [0]
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
-        for name in [job] if job else ordered(loaded.jobs):
-            once, asked = _Once(loaded, name, log_format, trace, as_json=as_json), _asked(loaded, name, day, now)
+        for name in [job] if job else jobs_in_order(loaded.jobs):
+            once, asked = _JobRuns(loaded, name, log_format, trace, as_json=as_json), _due_runs(loaded, name, day, now)
             if not asked:
                 once.say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
             codes += [once.execute(one) for one in asked]
     return max(codes)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     if text == LATEST:
         return None
     try:
@@ -63,16 +63,16 @@ def _day(text: str) -> date | None:
         raise ConfigError(f"--once {text!r} is not a date", hint=hint, code="option_value_invalid") from None
 
 
-def _asked(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:
+def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:
     schedule = loaded.jobs[job].schedule
     if day is None:
-        return deque(due(schedule, now - _LOOKS_BACK, now), maxlen=1)
+        return deque(due_between(schedule, now - _LOOKS_BACK, now), maxlen=1)
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    found = due(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
+    found = due_between(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
     return deque(each for each in found if each.business_date == day)
 
 
-class _Once:
+class _JobRuns:
     def __init__(
         self, loaded: Project, job: str, log_format: LogFormat, trace: Callable[[Timings], None], *, as_json: bool
     ) -> None:
@@ -98,7 +98,7 @@ class _Once:
             self._log_problems(
                 pending_notices.send_pending(self._loaded, send, self._clock, older_than=timedelta()), log
             )
-            earlier = self._known(at)
+            earlier = self._earlier_scheduled_run(at)
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
@@ -116,7 +116,7 @@ class _Once:
             apply_retention(self._loaded, self._clock, interrupt)
         return done.report.exit_code
 
-    def _known(self, at: Due) -> ScheduledRun | None:
+    def _earlier_scheduled_run(self, at: Due) -> ScheduledRun | None:
         with suppress(CrossdockError), self._loaded.read_state() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None
@@ -152,7 +152,7 @@ class _Once:
         if self._as_json:
             terminal_output.print_json(report.as_json())
         else:
-            terminal_output.show_run(terminal_output.out(), report.as_json())
+            terminal_output.show_run(terminal_output.output_console(), report.as_json())
 
     def _report_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
         if self._is_logged:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from crossdock.cli.console_options import ConsoleOptions, tenant_of
+from crossdock.cli.console_options import ConsoleOptions, single_tenant
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.errors import ConfigError, CrossdockError, coded
@@ -78,7 +78,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     if listens:
         sys.setswitchinterval(SWITCH_S)
     clock, daemon = SystemClock(), Daemon(options.at_once + listens * WORKS_AT_ONCE)
-    loaded = _chosen(loaded, options)
+    loaded = _with_chosen_jobs(loaded, options)
     metrics, refused = Metrics(clock), RefusedCounts()
     with stderr_log.logging_to_stderr(options.log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
@@ -86,7 +86,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         if options.console is not None:
-            found = partial(tenant_of, (config, *loaded.overrides))
+            found = partial(single_tenant, (config, *loaded.overrides))
             url = stack.enter_context(options.console.served(found, options.allowed_hosts))
             if url is not None:
                 stderr_log.LOGGER.info("serving the console at %s", url)
@@ -100,8 +100,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end, daemon.wake)
         if options.listen is not None and worker is not None:
             stack.callback(report_refused, refused, metrics)  # of the last seconds
-            receiver = stack.enter_context(_receiving(loaded, options.listen, refused, worker.wake))
-        reloaded = stack.enter_context(_hangups((config, *loaded.overrides), options, receiver))
+            receiver = stack.enter_context(_serve_receiver(loaded, options.listen, refused, worker.wake))
+        reloaded = stack.enter_context(_reload_on_sighup((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
             stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
         service = Service(
@@ -126,7 +126,7 @@ def _reload_of(service: Service, fresh: _Reloaded | None) -> Callable[[], None] 
     return None if fresh is None else partial(service.reload, fresh.project, fresh.notifier)
 
 
-def _chosen(loaded: Project, options: ServiceOptions) -> Project:
+def _with_chosen_jobs(loaded: Project, options: ServiceOptions) -> Project:
     return loaded if options.runs_jobs else replace(loaded, jobs={})
 
 
@@ -144,7 +144,7 @@ def _endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:
 
 
 @contextmanager
-def _receiving(
+def _serve_receiver(
     loaded: Project,
     address: ListenAddress,
     refused: Callable[[str, str], None],
@@ -188,7 +188,7 @@ class _Reloaded(NamedTuple):
 
 
 @contextmanager
-def _hangups(
+def _reload_on_sighup(
     files: Sequence[Path], options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], _Reloaded | None]]:
     """Yield a function that returns the config reloaded after SIGHUP. An invalid one is logged and ignored."""
@@ -206,7 +206,7 @@ def _hangups(
             return None
         asked.clear()
         try:
-            fresh = _chosen(project.load(*files), options)
+            fresh = _with_chosen_jobs(project.load(*files), options)
             notifier = _notifier(fresh)
             if receiver is not None:
                 receiver.replace(_endpoints(fresh), fresh.open_state)

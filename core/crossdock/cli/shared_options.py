@@ -28,7 +28,7 @@ MOST = 2**31 - 1  # largest count or run number on the command line; databases a
 _DOCUMENT = "crossdock.document"  # the key of the standard output in the meta data of a command with --json
 
 
-def _only_document(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:
+def _redirect_other_output(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:
     """Let everything but the document go to standard error, such as what an author's code prints."""
     if wanted and _DOCUMENT not in ctx.meta:
         ctx.meta[_DOCUMENT] = sys.stdout
@@ -36,7 +36,9 @@ def _only_document(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     return wanted
 
 
-as_json = click.option("--json", "as_json", is_flag=True, callback=_only_document, help="Print one JSON document.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, callback=_redirect_other_output, help="Print one JSON document."
+)
 
 
 def echo_document(text: str) -> None:
@@ -88,7 +90,7 @@ fleet_option = click.option(
 )
 
 
-def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def check_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse an argument that is not UTF-8: it can be neither stored nor percent-encoded."""
     try:
         (value or "").encode()
@@ -97,9 +99,9 @@ def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
     return value
 
 
-def utf8_each(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def check_each_utf8(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
-        utf8(ctx, parameter, value)
+        check_utf8(ctx, parameter, value)
     return values
 
 
@@ -107,11 +109,11 @@ def common_options(command: F) -> F:
     return config_option(as_json(command))
 
 
-def example(*lines: str) -> str:
+def help_example(*lines: str) -> str:
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
-def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
+def help_meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
     lines = (f"{word.option if options else word.shown}: {word.meaning}." for word in words)
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 

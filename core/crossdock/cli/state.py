@@ -13,7 +13,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, size_text
 from crossdock.values.display_times import instant_text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 
 
-def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
+def _parse_age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
     from crossdock.state.upkeep.removable_rows import MAX_AGE
@@ -43,15 +43,15 @@ def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
     return age
 
 
-@click.group(epilog=example("crossdock state stats", "crossdock state purge --dry-run"))
+@click.group(epilog=help_example("crossdock state stats", "crossdock state purge --dry-run"))
 def state() -> None:
     """Inspect and maintain the state."""
 
 
-@state.command(epilog=example("crossdock state purge --dry-run", "crossdock state purge --older-than 30d"))
+@state.command(epilog=help_example("crossdock state purge --dry-run", "crossdock state purge --older-than 30d"))
 @click.option(
     "--older-than",
-    callback=_age,
+    callback=_parse_age,
     metavar="AGE",
     help="Days (90d) or hours (36h); default: 'retention' from the config, or 90d if that is off.",
 )
@@ -71,10 +71,10 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import lasting_change
     from crossdock.state.upkeep.purge import purge as purge_state
-    from crossdock.values.config_durations import span
+    from crossdock.values.config_durations import parse_duration
 
     loaded = load(config)
-    older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than
+    older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than
     ages = loaded.retention_ages(older_than, SystemClock().now())
     if dry_run:
         with loaded.read_state() as tx:
@@ -91,10 +91,10 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **asdict(done)})
         return
     summary = _purge_summary(done, ages.others, "would be" if dry_run else "were")
-    terminal_output.print_lines(terminal_output.out(), summary)
+    terminal_output.print_lines(terminal_output.output_console(), summary)
 
 
-@state.command(epilog=example("crossdock state restored"))
+@state.command(epilog=help_example("crossdock state restored"))
 @common_options
 def restored(config: Path, *, as_json: bool) -> None:
     """Declare that the state was restored from a backup.
@@ -131,7 +131,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     terminal_output.print_result({"restored": True, "unverified": number}, text, as_json=as_json)
 
 
-@state.command(epilog=example("crossdock state readmit", "crossdock state readmit wms.stock"))
+@state.command(epilog=help_example("crossdock state readmit", "crossdock state readmit wms.stock"))
 @click.argument("stream", required=False)
 @common_options
 def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
@@ -160,12 +160,12 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
         terminal_output.print_json({"set_aside": [asdict(each) for each in found]})
         return
     rows = [(each.stream, each.name, each.killed, instant_text(each.at)) for each in found]
-    terminal_output.out().print(
+    terminal_output.output_console().print(
         terminal_output.table("Set aside", ("stream", "file", "killed", "last"), rows, numbers=("killed",))
     )
 
 
-@state.command(epilog=example("crossdock state stats", "crossdock state stats --json"))
+@state.command(epilog=help_example("crossdock state stats", "crossdock state stats --json"))
 @common_options
 def stats(config: Path, *, as_json: bool) -> None:
     """Show the size and contents of the state.
@@ -178,7 +178,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json(asdict(contents))
         return
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
     console.print(
         terminal_output.table("Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows"))
@@ -190,7 +190,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     terminal_output.print_lines(console, _summary(contents))
 
 
-@state.command(epilog=example("crossdock state compact"))
+@state.command(epilog=help_example("crossdock state compact"))
 @common_options
 def compact(config: Path, *, as_json: bool) -> None:
     """Return unused disk space.

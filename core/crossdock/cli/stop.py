@@ -9,10 +9,10 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.shared_options import MOST, common_options, help_example
 
 
-@click.command(epilog=example("crossdock stop", "crossdock stop 17"))
+@click.command(epilog=help_example("crossdock stop", "crossdock stop 17"))
 @click.argument("run", type=click.IntRange(1, MOST), required=False)
 @common_options
 def stop(run: int | None, config: Path, *, as_json: bool) -> None:

@@ -12,7 +12,14 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.plain_text import say, warn
-from crossdock.cli.shared_options import as_json, common_options, config_option, example, overrides, utf8_each
+from crossdock.cli.shared_options import (
+    as_json,
+    check_each_utf8,
+    common_options,
+    config_option,
+    help_example,
+    overrides,
+)
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example("crossdock sync", "crossdock sync wms.invoices --json", "crossdock sync shop.orders --key 1001")
+    epilog=help_example("crossdock sync", "crossdock sync wms.invoices --json", "crossdock sync shop.orders --key 1001")
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @config_option
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
     "keys",
     multiple=True,
     metavar="KEY",
-    callback=utf8_each,
+    callback=check_each_utf8,
     help="Only this record of the named stream, read now from its source. Repeatable.",
 )
 @click.option("--live", is_flag=True, help="Take priority over batch syncs that share the allowance.")
@@ -62,7 +69,7 @@ def sync(
                 report = run(
                     [config, *overrides(config)],
                     () if keys else streams,
-                    keys=_named(streams, keys),
+                    keys=_keys_by_stream(streams, keys),
                     priority="live" if live else "batch",
                     wait=wait,
                     progress=timings,
@@ -73,7 +80,7 @@ def sync(
         return show_report(report, as_json=as_json)
 
 
-def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
+def _keys_by_stream(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
     if not keys:
         return None
     from crossdock.values.record_keys import key_parts_of
@@ -83,7 +90,9 @@ def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] 
     return {streams[0]: [key_parts_of(key) for key in keys]}
 
 
-@click.command(epilog=example("crossdock plan -o daily.plan", "crossdock apply daily.plan", "crossdock apply --resume"))
+@click.command(
+    epilog=help_example("crossdock plan -o daily.plan", "crossdock apply daily.plan", "crossdock apply --resume")
+)
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option("--resume", is_flag=True, help="Send what earlier runs left, and complete an interrupted undo.")
 @click.option("--give-up", is_flag=True, help="End an interrupted undo as it is.")
@@ -104,15 +113,15 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
         raise click.UsageError("apply needs a PLAN, or --resume, or --give-up")
     loaded = load(config)
     if give_up:
-        return _given_up(loaded, as_json=as_json)
+        return _give_up_undo(loaded, as_json=as_json)
     if plan is not None:
-        return executed(loaded, plan_file.PlanFile.load(plan), as_json=as_json)
+        return execute_and_show(loaded, plan_file.PlanFile.load(plan), as_json=as_json)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 
-def executed(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
+def execute_and_show(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
     """Execute a plan, show the run, and return its exit code."""
     from crossdock.runs import plan_file
     from crossdock.runs.reconciliation import repair
@@ -124,7 +133,7 @@ def executed(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
     return show_report(report, as_json=as_json)
 
 
-def _given_up(loaded: Project, *, as_json: bool) -> int:
+def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
     from crossdock.runs.undo import undo_application
 
     ended = undo_application.give_up(loaded, clock=SystemClock())
@@ -143,7 +152,7 @@ def show_report(report: Report, *, as_json: bool) -> int:
     if as_json:
         terminal_output.print_json(report.as_json())
     else:
-        terminal_output.show_run(terminal_output.out(), report.as_json())
+        terminal_output.show_run(terminal_output.output_console(), report.as_json())
         if report.all_open.total:
             say("'crossdock records list' shows what is open", err=True)
     return report.exit_code

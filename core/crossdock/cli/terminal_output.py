@@ -31,7 +31,7 @@ SHOWN_WAIT, LONG_WAIT = (
 )  # waits for a rate limit that are shown, and of which the duration is shown
 
 
-def out() -> Console:
+def output_console() -> Console:
     from crossdock.cli.safe_console import PlainConsole
 
     return PlainConsole()
@@ -57,7 +57,7 @@ def print_result(document: Any, *lines: str, as_json: bool) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
 ) -> FittingTable:
-    """Return a table for `out`, which never breaks a value. *numbers* names the columns that align right."""
+    """Return a table for `output_console`, which never breaks a value. *numbers* names the columns that align right."""
     from crossdock.cli.fitting_table import FittingTable
 
     return FittingTable(title, columns, [[_cell_text(cell) for cell in row] for row in rows], numbers)
@@ -80,10 +80,10 @@ def print_lines(console: Console, text: str) -> None:
 def print_rows(
     title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
 ) -> None:
-    out().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
+    output_console().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
-class Shown(Silent):
+class WarningsOnly(Silent):
     """Shows only warnings, for output that goes to a log."""
 
     def warn(self, text: str) -> None:
@@ -93,7 +93,7 @@ class Shown(Silent):
         """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
 
 
-class _Bars(Shown):
+class _ProgressBars(WarningsOnly):
     """Shows the current stage as a progress bar, below one of the whole work if that is known."""
 
     def __init__(self, bars: Progress) -> None:
@@ -134,21 +134,21 @@ class _Bars(Shown):
 
 
 @contextmanager
-def progress(*, wanted: bool) -> Iterator[Shown]:
+def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
     """Show bars with rate and remaining time on a terminal; otherwise only warnings."""
     if not wanted:
-        yield Shown()
+        yield WarningsOnly()
         return
     from crossdock.cli.safe_console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
-        yield Shown()
+        yield WarningsOnly()
         return
     from crossdock.cli.progress_bars import FittingBars
 
     with FittingBars(console) as bars:
-        yield _Bars(bars)
+        yield _ProgressBars(bars)
 
 
 def print_errors(errors: Mapping[str, CrossdockError]) -> None:

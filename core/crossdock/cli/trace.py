@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock trace 536365",
         "crossdock trace wms:gid%3A%2F%2F7",
         "crossdock trace inv_4711",
         "crossdock trace INV_20260301.txt:118",
     )
 )
-@click.argument("name", metavar="ID", callback=utf8)
-@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=utf8)
+@click.argument("name", metavar="ID", callback=check_utf8)
+@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=check_utf8)
 @common_options
 def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None:
     """Show the history of a record, with every attempt.
@@ -55,7 +55,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
         say(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
         for line in record_lines.lines(history):
-            terminal_output.out().print(line, soft_wrap=True)
+            terminal_output.output_console().print(line, soft_wrap=True)
 
 
 def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_inbox: bool) -> ConfigError:

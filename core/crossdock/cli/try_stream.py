@@ -10,9 +10,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import placed
+from crossdock.cli.output_files import absolute_path
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -28,8 +28,10 @@ _GAP = "   "
 _SENTENCE = 40  # characters of a line of a problem's message
 
 
-@click.command("try", epilog=example("crossdock try wms.products", "crossdock try shop.orders --record tests/orders"))
-@click.argument("stream", callback=utf8, metavar="CONNECTION.STREAM")
+@click.command(
+    "try", epilog=help_example("crossdock try wms.products", "crossdock try shop.orders --record tests/orders")
+)
+@click.argument("stream", callback=check_utf8, metavar="CONNECTION.STREAM")
 @click.option(
     "-n", "--number", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to read at most."
 )
@@ -68,17 +70,17 @@ def try_(
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
-    folder = placed(folder)
-    loaded = _loaded(config, raw=raw)
-    recording = _recording(loaded, stream, folder, personal) if folder else None
+    folder = absolute_path(folder)
+    loaded = _load_or_show_frames(config, raw=raw)
+    recording = _new_recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:
         around = recording.around if recording else None
         trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
     masked = loaded.masks.personal_members(bound.name, bound.scope)
-    recorded = _written(recording, trial, masked) if recording else {}
+    recorded = _write_recording(recording, trial, masked) if recording else {}
     shown = [shown_trial(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
-    raised = _add_raised(trial, shown) if raw else []
+    raised = _add_author_exceptions(trial, shown) if raw else []
     if as_json:
         error = None if trial.error is None else str(trial.error)
         errors = {} if trial.error is None else {bound.name: trial.error}
@@ -88,7 +90,7 @@ def try_(
         document |= {"raised": raised} if raw else {}
         terminal_output.print_json(document)
     else:
-        _print(trial, shown)
+        _print_trial(trial, shown)
         _print_recording(recorded)
     if trial.error is not None:
         says_stream = trial.error.where == bound.name
@@ -99,29 +101,29 @@ def try_(
     return 1 if trial.rejected else 0
 
 
-def _loaded(config: Path, *, raw: bool) -> Project:
-    from crossdock.values.author_frames import raised_by_author
+def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
+    from crossdock.values.author_tracebacks import author_traceback_lines
 
     try:
         return load(config)
     except CrossdockError as error:
         if raw:
-            say(*raised_by_author(error), err=True)
+            say(*author_traceback_lines(error), err=True)
         raise
 
 
-def _add_raised(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
+def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
     """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
-    from crossdock.values.author_frames import raised_by_author
+    from crossdock.values.author_tracebacks import author_traceback_lines
 
     settings = trial.bound.context.settings
     for item, tried in zip(shown, trial.records, strict=True):
         if tried.problem is not None:
-            item["problem"]["raised"] = raised_by_author(tried.problem, settings)
-    return [] if trial.error is None else raised_by_author(trial.error, settings)
+            item["problem"]["raised"] = author_traceback_lines(tried.problem, settings)
+    return [] if trial.error is None else author_traceback_lines(trial.error, settings)
 
 
-def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
+def _new_recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
     from crossdock.testing.recording import Recording
     from crossdock.values.config_models import secrets_in
 
@@ -130,7 +132,7 @@ def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, 
     return Recording(folder, personal=personal, secrets=[each.reveal() for each in secrets_in(list(settings))])
 
 
-def _written(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
+def _write_recording(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
     from crossdock.values.records import JSON
 
     for tried in trial.records:
@@ -154,14 +156,14 @@ def _print_recording(recorded: dict[str, Any]) -> None:
     )
 
 
-def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
-    console = terminal_output.out()
-    names_paths = _names_paths(trial)
+def _print_trial(trial: Trial, shown: list[dict[str, Any]]) -> None:
+    console = terminal_output.output_console()
+    names_paths = _config_names_dotted_paths(trial)
     for number, item in enumerate(shown, 1):
         place = f"{item['source']}:{item['lines'][0]}"
         console.print(f"{number}  {item['key'] or '(no key)'}  {place}", soft_wrap=True)
         record = {_dotted(name): value for name, value in item["record"].items()} if names_paths else item["record"]
-        for line in _beside(["record", *_lines(record)], _right(item), console.width - 2):
+        for line in _side_by_side(["record", *_lines(record)], _draft_or_problem_lines(item), console.width - 2):
             console.print(f"  {line}".rstrip(), soft_wrap=True)
         for line in (item["problem"] or {}).get("raised", ()):
             console.print(f"  {line}", soft_wrap=True)
@@ -174,7 +176,7 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
         console.print(f"no record has a value for {empty}: check the spelling", soft_wrap=True)
 
 
-def _names_paths(trial: Trial) -> bool:
+def _config_names_dotted_paths(trial: Trial) -> bool:
     """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
     from crossdock.config.declared_streams import DeclaredStream
     from crossdock.values.records import JSON
@@ -192,7 +194,7 @@ def _dotted(pointer: str) -> str:
     return pointer if splits or names[0].startswith("~1") or is_reserved(dotted) else number + dotted
 
 
-def _right(item: dict[str, Any]) -> list[str]:
+def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.fitting_table import wrapped
     from crossdock.runs.tried_records import leaves
 
@@ -215,7 +217,7 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
     return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]
 
 
-def _beside(left: list[str], right: list[str], width: int) -> Iterator[str]:
+def _side_by_side(left: list[str], right: list[str], width: int) -> Iterator[str]:
     from rich.cells import cell_len, set_cell_size
 
     edge = max(map(cell_len, left))

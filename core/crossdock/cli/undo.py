@@ -10,10 +10,10 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import MOST, common_options, example
-from crossdock.cli.sync import executed
+from crossdock.cli.shared_options import MOST, common_options, help_example
+from crossdock.cli.sync import execute_and_show
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
@@ -40,7 +40,7 @@ def undo_options(command: Any) -> Any:
     return out(limit(execute(common_options(command))))
 
 
-@click.command(epilog=example("crossdock undo 17", "crossdock undo 17 -o undo.plan", "crossdock apply undo.plan"))
+@click.command(epilog=help_example("crossdock undo 17", "crossdock undo 17 -o undo.plan", "crossdock apply undo.plan"))
 @click.argument("run", type=click.IntRange(1, MOST))
 @undo_options
 def undo(run: int, config: Path, **options: Any) -> int:
@@ -57,10 +57,10 @@ def undo(run: int, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return planned(load(config), lambda session: undo_plan.of_run(session, run), **options)
+    return plan_and_print_undo(load(config), lambda session: undo_plan.of_run(session, run), **options)
 
 
-def planned(
+def plan_and_print_undo(
     loaded: Project,
     undone_runs: Callable[[Session], UndoneRuns],
     *,
@@ -74,7 +74,7 @@ def planned(
 
     if execute and out is not None:
         raise click.UsageError("a plan is saved with --out, or executed with --execute")
-    check_writable(place := placed(out))
+    check_writable(place := absolute_path(out))
     by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}
 
     def listed(each: UndoneRecord) -> None:
@@ -93,7 +93,7 @@ def planned(
     elif not is_executed:
         terminal_output.print_json(_document(found, shown))
     if is_executed:
-        return executed(loaded, plan, as_json=as_json)
+        return execute_and_show(loaded, plan, as_json=as_json)
     if out is not None and not sum(found.operations.values()):
         say(f"not saved to {out}: there is nothing to undo", err=True)
     elif place is not None:
@@ -131,8 +131,8 @@ def _document(found: UndoPlan, shown: list[UndoneRecord]) -> dict[str, Any]:
 
 
 def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
-    console = terminal_output.out()
-    rows = [(each.undoing, each.stream, each.key, _what(each)) for each in shown]
+    console = terminal_output.output_console()
+    rows = [(each.undoing, each.stream, each.key, _reason_or_members(each)) for each in shown]
     if rows:
         console.print(terminal_output.table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows))
         listed = Counter[str](each.undoing for each in shown)
@@ -147,5 +147,5 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     say(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
 
 
-def _what(each: UndoneRecord) -> str:
+def _reason_or_members(each: UndoneRecord) -> str:
     return each.reason or (", ".join(sorted(each.operation.changes)) if each.operation else "")

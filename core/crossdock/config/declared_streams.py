@@ -46,8 +46,8 @@ from crossdock.mapping.stream_facts import (
 )
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
-from crossdock.values.config_file import message_of, unknown_key
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_file import finding_message, unknown_key_message
+from crossdock.values.config_models import ConfigModel, finding_at
 from crossdock.values.records import Record
 
 S = TypeVar("S", bound=Settings)
@@ -57,7 +57,7 @@ _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be tr
 Members = Mapping[str, Form]
 
 
-def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+def _load_map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     if isinstance(value, str):
         return load(value, info.context["folder"] if info.context else Path())
     return value if isinstance(value, PythonFunction) else members(value)
@@ -72,7 +72,7 @@ class _MapSchema:
         return members | {"type": ["object", "string"], "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
 
 
-_Map = Annotated[Members, WrapValidator(_map), _MapSchema]
+_Map = Annotated[Members, WrapValidator(_load_map), _MapSchema]
 
 
 class StreamConfig(ConfigModel, StreamFacts):
@@ -105,27 +105,27 @@ class StreamConfig(ConfigModel, StreamFacts):
         return self._resource_type
 
     @model_validator(mode="after")
-    def _fits(self, info: ValidationInfo) -> Self:
+    def _check_stream(self, info: ValidationInfo) -> Self:
         targets: Destinations | None = (info.context or {}).get("targets")
         if self.to == PLATFORM or targets is not None:
             self._resource_type = destination(self.resource, self.to, targets or {})
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
-            raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
+            raise finding_at(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := empty_problem(self.mode, self.empty):
-            raise misplaced(("empty",), reason)
+            raise finding_at(("empty",), reason)
         if reason := ours_problem(self.ours, self.skip, self.read_resource):
-            raise misplaced(("ours",), reason)
+            raise finding_at(("ours",), reason)
         if self.gone.every is not None and not self.lists_existing:
-            raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
+            raise finding_at(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
         if second := second_reading_problem(
             self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other
         ):
-            raise misplaced(*second)
+            raise finding_at(*second)
         if targets is not None and (reason := read_problem(self, self.read_resource, targets)):
-            raise misplaced(("reads",), reason)
+            raise finding_at(("reads",), reason)
         kind = self.resource_type
         if kind is None:
             return self  # checked again when it is known
@@ -134,21 +134,21 @@ class StreamConfig(ConfigModel, StreamFacts):
 
     def _check_destination(self, kind: ResourceType) -> None:
         if reason := removal_problem(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
-            raise misplaced(("on_gone",), reason)
+            raise finding_at(("on_gone",), reason)
         if reason := contribution_problem(kind, self.contributes, self.matches, self.on_gone):
-            raise misplaced(("contributes",), reason)
+            raise finding_at(("contributes",), reason)
         mapped = None if isinstance(self.map, PythonFunction) else self.map
         if reason := adoption_problem(kind, self.adopt, self.to, self.contributes, mapped):
-            raise misplaced(("adopt",), reason)
-        members = list(members_of(kind.draft))
+            raise finding_at(("adopt",), reason)
+        members = list(fields_by_member(kind.draft))
         if not isinstance(self.map, PythonFunction):
             check_members(self, kind, kind.draft, self.map, ("map",), whole=not self.contributes)
             if self.contributes and (other := next((name for name in self.map if name not in self.contributes), None)):
-                raise misplaced(("map", other), f"is not one of contributes: {', '.join(self.contributes)}")
+                raise finding_at(("map", other), f"is not one of contributes: {', '.join(self.contributes)}")
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
-                raise misplaced(("personal", number), unknown_key(name, members))
+                raise finding_at(("personal", number), unknown_key_message(name, members))
 
 
 def check_members(
@@ -161,31 +161,35 @@ def check_members(
     whole: bool = True,
 ) -> None:
     """Check the *forms* of members of *model*, and if *whole*, that no required one is missing. Errors have a place."""
-    known = members_of(model)
+    known = fields_by_member(model)
     for name, form in forms.items():
         if name not in known:
-            raise misplaced((*place, name), unknown_key(name, list(known)))
-        inner, is_list = _models_of(known[name].annotation)
+            raise finding_at((*place, name), unknown_key_message(name, list(known)))
+        inner, is_list = _model_and_is_list(known[name].annotation)
         if (isinstance(form, Each) and not form.single) is not is_list:
             as_object = "is not a list: each needs single: true" if inner else "is not a list: each cannot be used"
-            raise misplaced((*place, name), "is a list: use each, without single" if is_list else as_object)
+            raise finding_at((*place, name), "is a list: use each, without single" if is_list else as_object)
         if isinstance(form, Each) and form.of is None and stream.group_by is None:
-            raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: a join or a list")
+            raise finding_at(
+                (*place, name), "makes one item of each row, which needs group_by, or of: a join or a list"
+            )
         _check_constants(model, name, form, (*place, name))
         if isinstance(form, Each) and inner:
             check_members(stream, kind, inner, form.each, (*place, name, "each"))
         elif isinstance(form, Each) and form.single:
-            raise misplaced((*place, name), "is not an object of members")
-        for nested, where in _nested(form, (*place, name)):
+            raise finding_at((*place, name), "is not an object of members")
+        for nested, where in _nested_members(form, (*place, name)):
             if inner is None:
-                raise misplaced(where[:-1], "is not an object of members")
+                raise finding_at(where[:-1], "is not an object of members")
             check_members(stream, kind, inner, nested, where)
     missing = [name for name, field in known.items() if field.is_required() and name not in forms]
     if missing and whole:
-        raise misplaced(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
+        raise finding_at(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
-def _nested(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+def _nested_members(
+    form: Any, place: tuple[str | int, ...]
+) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
     """Yield the members of the objects that *form* makes beside those of ``each``, with their places."""
     match form:
         case Nested():
@@ -194,22 +198,22 @@ def _nested(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Mapping[s
             for number, further in enumerate(form.also or ()):
                 if isinstance(further, Each):
                     yield further.each, (*place, "also", number, "each")
-                yield from _nested(further, (*place, "also", number))
+                yield from _nested_members(further, (*place, "also", number))
             if isinstance(form.total, Total) and form.total.rounding is not None:
                 own = {"quantity": Const(const=1), "unitPrice": Const(const=1)}
                 yield {**form.total.rounding, **own}, (*place, "total", "rounding")
         case When():
-            yield from _nested(form.then, (*place, "then"))
-            yield from _nested(form.otherwise, (*place, "otherwise"))
+            yield from _nested_members(form.then, (*place, "then"))
+            yield from _nested_members(form.otherwise, (*place, "otherwise"))
 
 
 def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str | int, ...]) -> None:
-    for value, where in _constants(form, place):
-        if fault := _misfit(model, name, value):
-            raise misplaced(where, fault)
+    for value, where in _constants_in_form(form, place):
+        if fault := _constant_problem(model, name, value):
+            raise finding_at(where, fault)
 
 
-def _constants(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
+def _constants_in_form(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
     match form:
         case bool() | int() | Decimal():
             yield form, place
@@ -221,25 +225,25 @@ def _constants(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Any, t
             others = {"otherwise": form.otherwise, "default": form.default}
             yield from ((other, (*place, key)) for key, other in others.items() if other is not None)
         case When():
-            yield from _constants(form.then, (*place, "then"))
-            yield from _constants(form.otherwise, (*place, "otherwise"))
+            yield from _constants_in_form(form.then, (*place, "then"))
+            yield from _constants_in_form(form.otherwise, (*place, "otherwise"))
 
 
-def members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
+def fields_by_member(model: type[ResourceModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
+def _constant_problem(model: type[ResourceModel], name: str, value: Any) -> str | None:
     try:
         model.model_validate({name: value})
     except ValidationError as error:
         found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
         if found:
-            return _TYPES.get(found[-1]["type"]) or message_of(found[-1])
+            return _TYPES.get(found[-1]["type"]) or finding_message(found[-1])
     return None
 
 
-def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
+def _model_and_is_list(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
     inside = [part for each in get_args(annotation) or (annotation,) for part in get_args(each) or (each,)]
     model = next((kind for kind in inside if isinstance(kind, type) and issubclass(kind, ResourceModel)), None)
     return model, any(get_origin(part) is tuple for part in (annotation, *get_args(annotation)))

@@ -8,26 +8,28 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from crossdock.reading.transport.http_connection_settings import HttpConnection
-from crossdock.values.addresses import asks_with_secret, is_loopback, mailbox, web_address
+from crossdock.values.addresses import check_mailbox, check_web_address, is_loopback, query_has_secret
 from crossdock.values.config_models import ConfigModel, HostName, Secret, SecretRef
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 
 
-def _url(value: Any, info: ValidationInfo) -> str | Secret:
+def _check_webhook_url(value: Any, info: ValidationInfo) -> str | Secret:
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
         raise ValueError("must be text")  # noqa: TRY004  pydantic wants this one
     if value.startswith(("env:", "file:")) and not value.endswith(":"):
         return Secret(value, info.context["folder"] if info.context else Path())
-    if asks_with_secret(value):
+    if query_has_secret(value):
         raise ValueError("must not contain a secret: refer to the whole URL with env:NAME or file:PATH")
-    return web_address(value)
+    return check_web_address(value)
 
 
 Url = Annotated[
-    str | Secret, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"})
+    str | Secret,
+    BeforeValidator(_check_webhook_url),
+    WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"}),
 ]
 
 
@@ -41,7 +43,7 @@ class Webhook(HttpConnection):
     """The signing key: ``whsec_`` and the base64 of 24 to 64 bytes. Without it, requests are not signed."""
 
 
-Mailbox = Annotated[str, AfterValidator(mailbox)]
+Mailbox = Annotated[str, AfterValidator(check_mailbox)]
 
 
 class Email(ConfigModel):
@@ -64,7 +66,7 @@ class Email(ConfigModel):
     """The recipients' addresses."""
 
     @model_validator(mode="after")
-    def _is_safe(self) -> Self:
+    def _check_tls_and_login(self) -> Self:
         if self.tls == "none" and not is_loopback(self.host):
             raise ValueError("tls: none is for a mail server on this machine only; use starttls or tls")
         if (self.user is None) != (self.password is None):
@@ -85,7 +87,7 @@ class NotifyConfig(ConfigModel):
     """Mail to send."""
 
     @model_validator(mode="after")
-    def _has_channel(self) -> Self:
+    def _check_channel(self) -> Self:
         if self.webhook is None and self.email is None:
             raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
         return self

@@ -7,9 +7,17 @@ from typing import Any
 
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
-from crossdock.values.author_code import brief, described, described_class, interrupts, is_by_author, text_of, type_text
-from crossdock.values.config_file import unknown_key
-from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.author_code import (
+    brief,
+    described_class,
+    described_exception,
+    has_frame_of_author,
+    is_interruption,
+    masked_text,
+    type_text,
+)
+from crossdock.values.config_file import unknown_key_message
+from crossdock.values.misspelt_attributes import misspelt_attribute
 
 _ADVICE = "the entry point names CONNECTOR = Connector(...) of the package"
 
@@ -21,22 +29,22 @@ def available() -> dict[str, EntryPoint]:
 def load(name: str) -> Connector[Any]:
     found = available()
     if name not in found:
-        advice = unknown_key(name, list(found)).removeprefix("unknown key; ")
+        advice = unknown_key_message(name, list(found)).removeprefix("unknown key; ")
         hint = "install the package of the connector with pip"
         raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint, code="connector_unknown")
     try:
         connector = found[name].load()
     except BaseException as error:  # any class: the module is foreign code
-        if interrupts(error):
+        if is_interruption(error):
             raise
-        raise _unloadable(found[name], error) from error
+        raise _load_error(found[name], error) from error
     if not isinstance(connector, Connector):
         raise ConfigError(
             f"{found[name].value} is {type_text(connector)} instead of a Connector",
             hint=_ADVICE,
             code="connector_invalid",
         )
-    if wrong := misspelt(connector, lambda _, value: callable(value)):
+    if wrong := misspelt_attribute(connector, lambda _, value: callable(value)):
         raise ConfigError(
             f"the connector {name!r}: {wrong[1]}",
             hint=f"fix class {described_class(wrong[0])}",
@@ -45,16 +53,18 @@ def load(name: str) -> Connector[Any]:
     return connector
 
 
-def _unloadable(point: EntryPoint, error: BaseException) -> ConfigError:
+def _load_error(point: EntryPoint, error: BaseException) -> ConfigError:
     package = point.dist.name if point.dist else point.value
     message = f"the connector {point.name!r} cannot be loaded"
     if isinstance(error, ImportError):
-        what = f"{brief(type(error).__name__)}: {text_of(error)}"
+        what = f"{brief(type(error).__name__)}: {masked_text(error)}"
         return ConfigError(
             f"{message}: {what}", hint=f"is {package} installed with its extras?", code="connector_invalid"
         )
-    if isinstance(error, AttributeError) and not is_by_author(error):
+    if isinstance(error, AttributeError) and not has_frame_of_author(error):
         return ConfigError(f"{message}: {point.module} has no {point.attr}", hint=_ADVICE, code="connector_invalid")
     return ConfigError(
-        f"{message}: {described(error, None, '')}", hint="fix the code at this place", code="connector_invalid"
+        f"{message}: {described_exception(error, None, '')}",
+        hint="fix the code at this place",
+        code="connector_invalid",
     )

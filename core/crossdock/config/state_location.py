@@ -1,6 +1,6 @@
 """Where a config file has its state.
 
-`locate` needs three settings and no models, so that commands that only read the state begin quickly, and also while
+`locate_state` needs three settings and no models, so that commands that only read the state begin quickly, also while
 other settings are wrong.
 """
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.state import PinnedTenant, StateUrl, parse_url
 from crossdock.values import config_file
-from crossdock.values.addresses import checked_base_url
+from crossdock.values.addresses import check_base_url
 
 DEFAULT_STATE = "sqlite:///crossdock.db"
 
 
-def locate(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None:
+def locate_state(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None:
     """Return where the state is, and whose it is; None if one of these settings is wrong, which a full load reports."""
     document = config_file.read(path, *overrides)
     platform, state = document.data.get("platform"), document.data.get("state", DEFAULT_STATE)
@@ -27,6 +27,6 @@ def locate(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None
     if not isinstance(base_url, str) or not isinstance(tenant, str):
         return None
     try:
-        return parse_url(state, document.folder), PinnedTenant(checked_base_url(base_url), tenant)
+        return parse_url(state, document.folder), PinnedTenant(check_base_url(base_url), tenant)
     except (ConfigError, ValueError):
         return None

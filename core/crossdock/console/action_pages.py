@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from starlette.responses import Response
 
-from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, offered
+from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_actions
 from crossdock.console.audit import subject_cell
 from crossdock.console.code_page import codes_in, meanings
 from crossdock.console.page_tables import Link, table
@@ -58,24 +58,26 @@ _MEANINGS = {
 }
 
 
-def preview(visit: Visit) -> Response:
+def show_preview(visit: Visit) -> Response:
     """Show what an action will do, with the form that does it."""
-    action = _action(visit)
-    given = _given(action, visit.query)
-    return _shown(visit, action, given, action.preview(visit, given))
+    action = _permitted_action(visit)
+    given = _given_fields(action, visit.query)
+    return _preview_page(visit, action, given, action.preview(visit, given))
 
 
-def carry_out(visit: Visit) -> Response:
+def start_action(visit: Visit) -> Response:
     """Start an action if it would still do what was shown."""
-    form, action = _form(visit), _action(visit)
-    given, commands = _given(action, visit.query), visit.commands()
+    form, action = _form(visit), _permitted_action(visit)
+    given, commands = _given_fields(action, visit.query), visit.commands()
     found = action.preview(visit, given)
-    if found.obstacle or _digest(visit, action, given, found) != form.first_or_empty("shown"):
-        return _shown(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
+    if found.obstacle or _preview_digest(visit, action, given, found) != form.first_or_empty("shown"):
+        return _preview_page(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
     entered = {each.name: form.first_or_empty(each.name) for each in action.inputs}
     for each in action.inputs:
         if not (each.accepts(entered[each.name]) and is_storable(entered[each.name])):
-            return _shown(visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400)
+            return _preview_page(
+                visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400
+            )
     fields = given | {name: text for name, text in entered.items() if text}
     if "plan" in fields:
         fields["plan_file"] = str(commands.plan_of(fields["plan"]))
@@ -84,18 +86,18 @@ def carry_out(visit: Visit) -> Response:
         started = commands.start(
             visit.of_tenant.files,
             action.command(fields),
-            about=_about(action, given),
+            about=_action_and_fields(action, given),
             last=form.first_or_empty("last"),
             title=_title(action, given),
             who=Actor(visit.person.name, visit.address, form.first_or_empty("why")[:500]),
             at=visit.now,
         )
     except AlreadyStartedError as error:
-        return _shown(visit, action, given, found, _who_was_faster(error.command), http_status=409)
-    return visit.go(visit.link("commands", started.id))
+        return _preview_page(visit, action, given, found, _already_started_text(error.command), http_status=409)
+    return visit.redirect(visit.link("commands", started.id))
 
 
-def listed(visit: Visit) -> Response:
+def show_commands(visit: Visit) -> Response:
     found = [each for each, _ in zip(visit.commands().listed(), range(_LISTED), strict=False)]
     rows = (
         (
@@ -111,14 +113,14 @@ def listed(visit: Visit) -> Response:
         "commands.html",
         "Started commands",
         commands=table(_COLUMNS, rows),
-        actions=offered(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_actions(visit, *((name, {}) for name in GENERAL)),
     )
 
 
-def one(visit: Visit) -> Response:
+def show_command(visit: Visit) -> Response:
     """Show what a command has printed so far. While it runs, the browser loads the page again."""
     commands = visit.commands()
-    command = commands.get(visit.place["command"])
+    command = commands.get(visit.path_params["command"])
     if command is None:
         raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
     printed = commands.output(command.id)
@@ -126,7 +128,7 @@ def one(visit: Visit) -> Response:
         "command.html",
         command.title,
         next_step=_next_step(visit, command),
-        subject=_subject(visit, command),
+        subject=_changed_subject_link(visit, command),
         refreshes=3 if command.is_running else 0,
         command=command,
         started=_time(command.started_at),
@@ -153,7 +155,7 @@ def _next_step(visit: Visit, command: StartedCommand) -> Link | None:
     return Link(do, visit.link(*filter(None, [page])))
 
 
-def _subject(visit: Visit, command: StartedCommand) -> Link | None:
+def _changed_subject_link(visit: Visit, command: StartedCommand) -> Link | None:
     """Return a link to what the command has changed, such as its run, as the audit log has it."""
     since = datetime.fromisoformat(command.started_at)
     choice = AuditFilter(command.person, since=since, until=since + _SOON)
@@ -173,16 +175,16 @@ def result_text(command: StartedCommand) -> str:
     return f"{_MEANINGS.get(command.exit_code, 'ended')} (exit code {command.exit_code})"
 
 
-def _action(visit: Visit) -> Action:
-    action = ACTIONS.get(visit.place["action"])
+def _permitted_action(visit: Visit) -> Action:
+    action = ACTIONS.get(visit.path_params["action"])
     if action is None:
-        raise PageError(404, f"There is no action {visit.place['action']}.")
+        raise PageError(404, f"There is no action {visit.path_params['action']}.")
     if not visit.may(action.role):
         raise PageError(403, f"{visit.person.name} may not do this: it needs the role {action.role.shown}.")
     return action
 
 
-def _given(action: Action, values: Mapping[str, str]) -> dict[str, str]:
+def _given_fields(action: Action, values: Mapping[str, str]) -> dict[str, str]:
     given = {name: values[name] for name in action.fields if values.get(name)}
     for name in action.required:
         if name not in given:
@@ -190,13 +192,13 @@ def _given(action: Action, values: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _about(action: Action, given: Fields) -> About:
+def _action_and_fields(action: Action, given: Fields) -> About:
     return (action.name, *(f"{name}={text}" for name, text in given.items()))
 
 
-def _digest(visit: Visit, action: Action, given: Fields, found: Preview) -> str:
+def _preview_digest(visit: Visit, action: Action, given: Fields, found: Preview) -> str:
     """Tell whether two previews are the same: of the same, with the same config."""
-    seen = [_about(action, given), list(found.lines), visit.of_tenant.stamp()]
+    seen = [_action_and_fields(action, given), list(found.lines), visit.of_tenant.stamp()]
     return sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
@@ -205,7 +207,7 @@ def _form(visit: Visit) -> FormFields:
     return visit.form
 
 
-def _shown(
+def _preview_page(
     visit: Visit, action: Action, given: Fields, found: Preview, warning: str = "", *, http_status: int = 200
 ) -> Response:
     return visit.show(
@@ -214,8 +216,8 @@ def _shown(
         http_status=http_status,
         action=action,
         address=visit.link("do", action.name, **given),
-        digest=_digest(visit, action, given, found),
-        last="" if found.obstacle else visit.commands().last(_about(action, given)),
+        digest=_preview_digest(visit, action, given, found),
+        last="" if found.obstacle else visit.commands().last_id(_action_and_fields(action, given)),
         title=_title(action, given),
         found=found,
         running="" if found.obstacle or not action.needs_state else _running(visit),
@@ -239,7 +241,7 @@ def _title(action: Action, given: Fields) -> str:
     return f"{action.title}: {about}" if about else action.title
 
 
-def _who_was_faster(command: StartedCommand | None) -> str:
+def _already_started_text(command: StartedCommand | None) -> str:
     if command is None:
         return "The same command is being started by somebody else."
     now = "it is running" if command.is_running else "it has ended"

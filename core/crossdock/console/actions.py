@@ -65,11 +65,11 @@ class Action:
     needs_state: bool = True
 
 
-def _says(*lines: str) -> Callable[[Visit, Fields], Preview]:
-    return lambda _, given: Preview([line.format_map(_Shown(given)) for line in lines])
+def _fixed_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
+    return lambda _, given: Preview([line.format_map(_EmptyIfMissing(given)) for line in lines])
 
 
-class _Shown(dict[str, str]):
+class _EmptyIfMissing(dict[str, str]):
     def __missing__(self, name: str) -> str:
         return ""
 
@@ -77,7 +77,7 @@ class _Shown(dict[str, str]):
 # ---- records
 
 
-def _choice(given: Fields) -> RecordFilter:
+def _record_filter(given: Fields) -> RecordFilter:
     reason = given.get("reason")
     if reason is not None and reason not in REASONS:
         raise PageError(400, f"There is no reason {reason}.")
@@ -85,11 +85,11 @@ def _choice(given: Fields) -> RecordFilter:
 
 
 def _replay_preview(visit: Visit, given: Fields) -> Preview:
-    choice, project = _choice(given), visit.project()
+    choice, project = _record_filter(given), visit.project()
     with visit.reading() as tx:
         reasons = [each for each in tx.dead_letters.reason_counts(choice) if each[0] in project.scopes]
         number = sum(count for _, _, count in reasons)
-        takes = _takes(tx, number, visit)
+        takes = _request_count_sentence(tx, number, visit)
     if not number:
         return Preview(obstacle="No rejected record is meant: they were delivered, dropped or replaced since.")
     lines = [f"{counted(number, 'record')} will be mapped again with the current mapping, and delivered."]
@@ -98,7 +98,7 @@ def _replay_preview(visit: Visit, given: Fields) -> Preview:
 
 
 def _drop_preview(visit: Visit, given: Fields) -> Preview:
-    choice, state = _choice(given), given.get("state")
+    choice, state = _record_filter(given), given.get("state")
     with visit.reading() as tx:
         rejected = tx.dead_letters.count(choice, status="rejected") if state in {None, "rejected"} else 0
         others = choice.code is None and state in {None, "waiting"}
@@ -115,8 +115,8 @@ def _drop_preview(visit: Visit, given: Fields) -> Preview:
     )
 
 
-def _doubt_preview(visit: Visit, given: Fields) -> Preview:
-    choice = _choice(given)
+def _resolve_preview(visit: Visit, given: Fields) -> Preview:
+    choice = _record_filter(given)
     with visit.reading() as tx:
         found = tx.intents.listed(("in_doubt", "overdue"), limit=5, choice=choice)
         number = tx.intents.count(("in_doubt", "overdue"), choice)
@@ -143,10 +143,10 @@ def _resolve_command(given: Fields) -> list[str]:
 
 
 def _arguments(given: Fields, *names: str) -> list[str]:
-    return _after_options(given[name] for name in names if name in given)
+    return _after_double_hyphen(given[name] for name in names if name in given)
 
 
-def _after_options(texts: Iterable[str]) -> list[str]:
+def _after_double_hyphen(texts: Iterable[str]) -> list[str]:
     """Return arguments that may begin with a hyphen and still are no options."""
     found = list(texts)
     return ["--", *found] if found else []
@@ -167,20 +167,20 @@ def _sync_record_preview(visit: Visit, given: Fields) -> Preview:
 
 
 def _sync_preview(visit: Visit, given: Fields) -> Preview:
-    names = sorted(visit.project().selected(_streams(given)))
+    names = sorted(visit.project().selected(_chosen_streams(given)))
     lines = [f"These streams will be read, and what is new or changed delivered: {', '.join(names)}."]
     return Preview([*lines, "To see first what would be sent, plan it."])
 
 
 def _streams_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
     def preview(visit: Visit, given: Fields) -> Preview:
-        visit.project().selected(_streams(given))
+        visit.project().selected(_chosen_streams(given))
         return Preview(lines)
 
     return preview
 
 
-def _streams(given: Fields) -> list[str]:
+def _chosen_streams(given: Fields) -> list[str]:
     return given.get("streams", "").split()
 
 
@@ -209,7 +209,7 @@ def _pause_preview(paused: bool) -> Callable[[Visit, Fields], Preview]:
 
 def _stop_preview(visit: Visit, given: Fields) -> Preview:
     with visit.reading() as tx:
-        run = tx.runs.get(_number(given["run"]))
+        run = tx.runs.get(_run_number(given["run"]))
     if run is None or run.status != "running":
         return Preview(obstacle=f"Run {given['run']} is not in progress.")
     lines = [f"Run {run.id} will settle what it has sent, and stop. The next run continues."]
@@ -220,10 +220,10 @@ def _stop_preview(visit: Visit, given: Fields) -> Preview:
 
 def _undo_preview(visit: Visit, given: Fields) -> Preview:
     with visit.reading() as tx:
-        run = tx.runs.get(_number(given["run"]))
+        run = tx.runs.get(_run_number(given["run"]))
         if run is None:
             return Preview(obstacle=f"There is no run {given['run']}.")
-        return _undo_of(visit, tx, f"run {run.id} of {run.business_date}", [run.id])
+        return _undo_preview_of_runs(visit, tx, f"run {run.id} of {run.business_date}", [run.id])
 
 
 def _undo_wave_preview(visit: Visit, given: Fields) -> Preview:
@@ -233,10 +233,10 @@ def _undo_wave_preview(visit: Visit, given: Fields) -> Preview:
         runs = [] if migration is None else sorted(runs_of_wave(tx, migration, wave))
         if not runs:
             return Preview(obstacle=f"No open migration has loaded the wave {wave}.")
-        return _undo_of(visit, tx, f"wave {wave}", runs)
+        return _undo_preview_of_runs(visit, tx, f"wave {wave}", runs)
 
 
-def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> Preview:
+def _undo_preview_of_runs(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> Preview:
     if left := tx.delivered_history.count_unsettled(runs):
         return Preview(
             obstacle=f"{counted(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
@@ -254,12 +254,12 @@ def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> P
             *(f"{stream}: {counted(each, 'record')} {words[operation]}." for stream, operation, each in counts),
             "What it created is deleted, and what it changed is restored. What it deleted stays deleted.",
             "What others have changed since or refer to, and what is written once, is left alone and listed.",
-            _takes(tx, number, visit),
+            _request_count_sentence(tx, number, visit),
         ]
     )
 
 
-def _takes(tx: Transaction, requests: int, visit: Visit) -> str:
+def _request_count_sentence(tx: Transaction, requests: int, visit: Visit) -> str:
     bucket = tx.buckets.get(PLATFORM)
     seconds = None if bucket is None else forecast(bucket, requests, visit.now.timestamp()).seconds
     takes = "" if seconds is None else f", for which the rate limit asks for {duration_text(round(seconds))}"
@@ -268,7 +268,7 @@ def _takes(tx: Transaction, requests: int, visit: Visit) -> str:
     return f"This takes at most {counted(requests, 'request')} that write{takes}."
 
 
-def _number(text: str) -> int:
+def _run_number(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise PageError(400, f"{text} is not the number of a run.")
     return int(text)
@@ -304,14 +304,14 @@ def _apply_preview(visit: Visit, given: Fields) -> Preview:
     )
 
 
-def _undo_options(given: Fields) -> list[str]:
+def _plan_or_execute_options(given: Fields) -> list[str]:
     return ["--execute"] if given["how"] == "execute" else ["-o", PLAN]
 
 
 # ---- connections and migrations
 
 
-def _connection_preview(visit: Visit, given: Fields) -> Preview:
+def _register_webhooks_preview(visit: Visit, given: Fields) -> Preview:
     names = {each.name for each in visit.project().connections}
     if given["connection"] not in names:
         return Preview(obstacle=f"The config has no connection {given['connection']}.")
@@ -329,7 +329,7 @@ def _migration_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
         wave = given.get("wave")
         if wave is not None and wave not in migration.waves:
             return Preview(obstacle=f"The migration has no wave {wave}.")
-        return Preview([line.format_map(_Shown(given)) for line in lines])
+        return Preview([line.format_map(_EmptyIfMissing(given)) for line in lines])
 
     return preview
 
@@ -383,7 +383,7 @@ ACTIONS: Mapping[str, Action] = {
             "Resolve what is in doubt",
             _OPERATOR,
             _resolve_command,
-            _doubt_preview,
+            _resolve_preview,
             ("stream", "key"),
             ("stream",),
             (Input("decision", "Decision", _DECISIONS), Input("id", "Id at the target", is_required=False)),
@@ -393,7 +393,9 @@ ACTIONS: Mapping[str, Action] = {
             "Look up what the target has",
             _OPERATOR,
             lambda given: ["records", "resolve", *_arguments(given, "stream", "key")],
-            _says("The target will be asked for what may be the record {key} of {stream}. Nothing is changed."),
+            _fixed_preview(
+                "The target will be asked for what may be the record {key} of {stream}. Nothing is changed."
+            ),
             ("stream", "key"),
             ("stream", "key"),
         ),
@@ -402,7 +404,7 @@ ACTIONS: Mapping[str, Action] = {
             "Reverse a decision",
             _OPERATOR,
             lambda given: ["records", "reopen", *_arguments(given, "stream", "key")],
-            _says("The record {key} of {stream} will be in doubt again."),
+            _fixed_preview("The record {key} of {stream} will be in doubt again."),
             ("stream", "key"),
             ("stream", "key"),
         ),
@@ -428,7 +430,7 @@ ACTIONS: Mapping[str, Action] = {
             "sync",
             "Sync now",
             _OPERATOR,
-            lambda given: ["sync", *_after_options(_streams(given))],
+            lambda given: ["sync", *_after_double_hyphen(_chosen_streams(given))],
             _sync_preview,
             ("streams",),
         ),
@@ -436,7 +438,7 @@ ACTIONS: Mapping[str, Action] = {
             "plan",
             "Plan a sync",
             _OPERATOR,
-            lambda given: ["plan", "--limit", "200", "-o", PLAN, *_after_options(_streams(given))],
+            lambda given: ["plan", "--limit", "200", "-o", PLAN, *_after_double_hyphen(_chosen_streams(given))],
             _streams_preview(
                 "The sources will be read, and what a sync would send is shown. Nothing is sent or changed."
             ),
@@ -495,7 +497,7 @@ ACTIONS: Mapping[str, Action] = {
             "undo",
             "Undo a run",
             _ADMINISTRATOR,
-            lambda given: ["undo", *_undo_options(given), *_arguments(given, "run")],
+            lambda given: ["undo", *_plan_or_execute_options(given), *_arguments(given, "run")],
             _undo_preview,
             ("run",),
             ("run",),
@@ -505,7 +507,7 @@ ACTIONS: Mapping[str, Action] = {
             "undo-wave",
             "Undo a wave",
             _ADMINISTRATOR,
-            lambda given: ["migrate", "undo", *_undo_options(given), "--", given["wave"]],
+            lambda given: ["migrate", "undo", *_plan_or_execute_options(given), "--", given["wave"]],
             _undo_wave_preview,
             ("wave",),
             ("wave",),
@@ -515,7 +517,7 @@ ACTIONS: Mapping[str, Action] = {
             "reconcile",
             "Compare with the platform",
             _OPERATOR,
-            lambda given: ["reconcile", "-o", PLAN, *_after_options(_streams(given))],
+            lambda given: ["reconcile", "-o", PLAN, *_after_double_hyphen(_chosen_streams(given))],
             _streams_preview(
                 "The sources and the platform will be read completely, and differences listed. Nothing is changed.",
                 "Its repair can be executed after that.",
@@ -527,7 +529,7 @@ ACTIONS: Mapping[str, Action] = {
             "Register webhooks",
             _ADMINISTRATOR,
             lambda given: ["listen", "register", *_arguments(given, "connection")],
-            _connection_preview,
+            _register_webhooks_preview,
             ("connection",),
             ("connection",),
             needs_state=False,
@@ -586,7 +588,7 @@ GENERAL = ("sync", "plan", "reconcile")
 """The actions that are about all streams."""
 
 
-def offered(visit: Visit, *wanted: tuple[str, Mapping[str, str | None]]) -> list[tuple[str, str]]:
+def permitted_actions(visit: Visit, *wanted: tuple[str, Mapping[str, str | None]]) -> list[tuple[str, str]]:
     """Return the title and address of each of the *wanted* actions that the person may do, by name and fields."""
     return [
         (ACTIONS[name].title, visit.link("do", name, **fields))

@@ -41,18 +41,18 @@ class Plot:
     bands: Sequence[Band]
 
 
-def plotted(samples: Sequence[Sample], seconds: float) -> Plot:
+def plot_allowance(samples: Sequence[Sample], seconds: float) -> Plot:
     """Draw a band from the lowest to the highest sample at each point, with a gap where the allowance is unknown."""
-    end, top = max(samples[-1][0], seconds, 1), highest(samples)
+    end, top = max(samples[-1][0], seconds, 1), most_tokens(samples)
     times = ("0", *(duration_text(end * part / 4) for part in range(1, 5)))
-    return Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, bands(samples, end, top))
+    return Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, bands_of_samples(samples, end, top))
 
 
-def highest(samples: Sequence[Sample]) -> int:
+def most_tokens(samples: Sequence[Sample]) -> int:
     return max(1, *(tokens for _, tokens in samples))
 
 
-def bands(samples: Sequence[Sample], end: float, top: int) -> list[Band]:
+def bands_of_samples(samples: Sequence[Sample], end: float, top: int) -> list[Band]:
     """Draw *samples* on a time axis that ends at *end*; *top* tokens are at the upper edge."""
     found: list[dict[int, Point]] = []
     before = -WIDTH

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crossdock.console import assets
 from crossdock.console.people import NOBODY, Person, Role
-from crossdock.console.personal_data import address_without
+from crossdock.console.personal_data_access import address_without_personal_data
 from crossdock.console.visits import Console, Handler, PageError, Visit
 from crossdock.errors import CrossdockError, with_code
 from crossdock.printable import is_storable
@@ -56,10 +56,10 @@ WhoIs = Callable[[Request, Session], Person | None]
 
 def app(console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs) -> ASGIApp:
     """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
-    answering = _Answers(console, who_is)
-    routes = [Route(page.path, answering.of(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
+    endpoints = _PageEndpoints(console, who_is)
+    routes = [Route(page.path, endpoints.endpoint(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
     files = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in assets.KINDS.items()]
-    served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: answering.http_error})
+    served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: endpoints.http_error})
     served.router.redirect_slashes = False
     return _protected(served, names)
 
@@ -69,43 +69,43 @@ class _Cookie(TypedDict):
     same_site: Literal["lax"]
 
 
-class _Answers:
+class _PageEndpoints:
     def __init__(self, console: Console, who_is: WhoIs) -> None:
         self._console, self._who_is = console, who_is
         self._tokens = FormTokens()
         self._for_people, self._for_anybody = CapacityLimiter(_AT_ONCE), CapacityLimiter(_AT_ONCE)
 
-    def of(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session = self._session(request)
             visit = self._visit(request, session)
-            if (harmless := address_without(visit)) is not None:
-                return session.keep(visit.go(harmless), **_cookie(request))
+            if (harmless := address_without_personal_data(visit)) is not None:
+                return session.keep(visit.redirect(harmless), **_cookie_attributes(request))
             try:
                 if page.role is not None and not visit.person.name:
-                    return session.keep(self._to_sign_in(page, request, visit), **_cookie(request))
-                visit = await self._admitted(page, request, visit)
+                    return session.keep(self._sign_in_response(page, request, visit), **_cookie_attributes(request))
+                visit = await self._authorized_visit(page, request, visit)
                 form = await session.fields(request) if page.is_form else None
                 limiter = self._for_anybody if page.role is None else self._for_people
                 response = await to_thread.run_sync(page.handler, replace(visit, form=form), limiter=limiter)
             except PageError as error:
-                response = _error(visit, error)
+                response = _error_page(visit, error)
             except FormError as error:
-                response = _error(visit, PageError(error.status, error.message))
+                response = _error_page(visit, PageError(error.status, error.message))
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody reads it
             except CrossdockError as error:
-                response = _error(visit, PageError(_STATUSES.get(error.exit_code, 500), *_lines(error)))
-            return session.keep(response, **_cookie(request))
+                response = _error_page(visit, PageError(_STATUSES.get(error.exit_code, 500), *_error_texts(error)))
+            return session.keep(response, **_cookie_attributes(request))
 
         return answer
 
-    def _to_sign_in(self, page: Page, request: Request, visit: Visit) -> Response:
+    def _sign_in_response(self, page: Page, request: Request, visit: Visit) -> Response:
         if page.is_form:
-            return _error(visit, PageError(401, "Nobody has signed in.", "Sign in, then open the page again."))
+            return _error_page(visit, PageError(401, "Nobody has signed in.", "Sign in, then open the page again."))
         query = request.scope["query_string"].decode("latin-1")
         wanted = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
-        return visit.go(SIGN_IN if wanted == "/" else f"{SIGN_IN}?{urlencode({'next': wanted})}")
+        return visit.redirect(SIGN_IN if wanted == "/" else f"{SIGN_IN}?{urlencode({'next': wanted})}")
 
     def _session(self, request: Request) -> Session:
         return Session(self._tokens, request, f"__Host-{COOKIE}" if _has_tls(request) else COOKIE)
@@ -116,14 +116,14 @@ class _Answers:
         if not visit.person.name:
             return PlainTextResponse(HTTPStatus(error.status_code).phrase, error.status_code, error.headers)
         message = "There is no such page." if error.status_code == 404 else HTTPStatus(error.status_code).phrase
-        response = _error(visit, PageError(error.status_code, message))
+        response = _error_page(visit, PageError(error.status_code, message))
         response.headers.update(error.headers or {})
         return response
 
-    async def _admitted(self, page: Page, request: Request, visit: Visit) -> Visit:
+    async def _authorized_visit(self, page: Page, request: Request, visit: Visit) -> Visit:
         """Return *visit* with its tenant, or raise PageError if the person may not see the page, or there is none."""
         name = request.path_params.get("tenant")
-        if not all(map(is_storable, (*visit.query.values(), *visit.place.values()))):
+        if not all(map(is_storable, (*visit.query.values(), *visit.path_params.values()))):
             raise PageError(400, "The address has characters that nothing is named with.")
         if page.role is None:
             return visit
@@ -137,13 +137,15 @@ class _Answers:
         return replace(visit, tenant=tenant)
 
     def _visit(self, request: Request, session: Session) -> Visit:
-        place: Mapping[str, str] = {name: str(value) for name, value in request.path_params.items() if name != "tenant"}
+        path_params: Mapping[str, str] = {
+            name: str(value) for name, value in request.path_params.items() if name != "tenant"
+        }
         return Visit(
             console=self._console,
             person=self._who_is(request, session) or NOBODY,
             tenant=None,
             path=request.scope["path"],
-            place=place,
+            path_params=path_params,
             query=dict(request.query_params),
             form=None,
             session=session,
@@ -159,19 +161,19 @@ def _has_tls(request: Request) -> bool:
     return request.url.scheme == "https"
 
 
-def _cookie(request: Request) -> _Cookie:
+def _cookie_attributes(request: Request) -> _Cookie:
     # A link in a ticket must not begin a new session in place of the browser's own, as it would with "strict".
     return {"secure": _has_tls(request), "same_site": "lax"}
 
 
-def _error(visit: Visit, error: PageError) -> Response:
+def _error_page(visit: Visit, error: PageError) -> Response:
     heading = HTTPStatus(error.status).phrase
     return visit.show(
         "error.html", heading, http_status=error.status, heading=heading, message=error.message, advice=error.advice
     )
 
 
-def _lines(error: CrossdockError) -> tuple[str, str]:
+def _error_texts(error: CrossdockError) -> tuple[str, str]:
     where = f"{error.where}: " if error.where else ""
     return with_code(f"{where}{error.message}", error.code), error.hint or ""
 
@@ -199,7 +201,7 @@ def _protected(served: ASGIApp, names: ServerNames) -> ASGIApp:
             await send(message)
 
         refusal = names.refusal(scope)
-        answering = PlainTextResponse(f"{refusal}\n", 403) if refusal else served
-        await answering(scope, receive, send_with_headers)
+        endpoints = PlainTextResponse(f"{refusal}\n", 403) if refusal else served
+        await endpoints(scope, receive, send_with_headers)
 
     return protected

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.console.actions import ACTIONS, offered
+from crossdock.console.actions import ACTIONS, permitted_actions
 from crossdock.console.page_tables import Link
 from crossdock.console.records import project_or_problem
 from crossdock.console.visits import Visit
@@ -16,13 +16,13 @@ from crossdock.values.display_times import instant_text
 _SAMPLE = 20  # records of each
 
 
-def listed(visit: Visit) -> Response:
+def show_approvals(visit: Visit) -> Response:
     """Show what waits for approval, or is approved and not executed yet, with some of the records."""
     project, problem = project_or_problem(visit)
     scopes = {} if project is None else project.scopes
     with visit.reading() as tx:
         found = tx.pending_approvals.listed()
-        shown = [_approval(visit, tx, each, scopes.get(each.stream)) for each in found if each.stream in scopes]
+        shown = [_approval_values(visit, tx, each, scopes.get(each.stream)) for each in found if each.stream in scopes]
     return visit.show(
         "approvals.html",
         f"Approvals of {visit.of_tenant.name}",
@@ -32,7 +32,7 @@ def listed(visit: Visit) -> Response:
     )
 
 
-def _approval(visit: Visit, tx: Transaction, pending: PendingApproval, scope: Scope | None) -> dict[str, Any]:
+def _approval_values(visit: Visit, tx: Transaction, pending: PendingApproval, scope: Scope | None) -> dict[str, Any]:
     keys = [] if scope is None else [each.key for each in tx.bindings.get(scope, pending.key_hashes[:_SAMPLE]).values()]
     return {
         "stream": pending.stream,
@@ -42,7 +42,7 @@ def _approval(visit: Visit, tx: Transaction, pending: PendingApproval, scope: Sc
         "approved": "" if pending.approved_at is None else instant_text(pending.approved_at),
         "sample": [Link(key, visit.link("record", stream=pending.stream, key=key)) for key in sorted(keys)],
         "more": f"{pending.number - len(keys):,}" if pending.number > len(keys) else "",
-        "plan": offered(visit, ("plan", {"streams": pending.stream})),
+        "plan": permitted_actions(visit, ("plan", {"streams": pending.stream})),
         "approve": visit.link("do", "approve", stream=pending.stream, number=pending.number)
         if pending.approved_at is None and visit.may(ACTIONS["approve"].role)
         else "",

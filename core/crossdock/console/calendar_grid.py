@@ -53,12 +53,12 @@ def grid(calendar: JobCalendar, address: Addresses) -> Grid:
     return Grid(
         [(name, len(list(days))) for name, days in groupby(calendar.dates, month_name)],
         [(day.day, day.weekday() >= 5) for day in calendar.dates],
-        [(_name(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
+        [(_job_link(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
         list(_legend(calendar)),
     )
 
 
-def _name(row: CalendarRow, address: Addresses) -> Link:
+def _job_link(row: CalendarRow, address: Addresses) -> Link:
     chosen = {"job": row.job} if row.job else {"manual": 1}
     return Link(row.job or BY_HAND, address("runs", **chosen))
 
@@ -73,7 +73,7 @@ def _cell(row: CalendarRow, day: date, address: Addresses) -> GridCell:
         _symbols(found) if row.job else str(found.number),
         found.status,
         f"{name}, {day}: {found.text}",
-        _address(row, day, found, address),
+        _cell_address(row, day, found, address),
     )
 
 
@@ -81,7 +81,7 @@ def _symbols(day: CalendarDay) -> str:
     return f"{_SYMBOLS[day.status]}{_CAUGHT_UP * day.is_caught_up}{_LATE * day.has_late_files}"
 
 
-def _address(row: CalendarRow, day: date, found: CalendarDay, address: Addresses) -> str:
+def _cell_address(row: CalendarRow, day: date, found: CalendarDay, address: Addresses) -> str:
     if found.newest is None:
         return ""
     if found.number == 1:
@@ -103,12 +103,12 @@ def _legend(calendar: JobCalendar) -> Iterator[tuple[str, str, str]]:
         yield "2", "", "the number of runs that were started by hand"
 
 
-def late_files(calendar: JobCalendar, address: Addresses) -> Table:
+def late_files_table(calendar: JobCalendar, address: Addresses) -> Table:
     """Return a table of the files that came late."""
-    return table(_LATE_FILES, (_late_file(each, address) for each in calendar.late_files))
+    return table(_LATE_FILES, (_late_file_row(each, address) for each in calendar.late_files))
 
 
-def _late_file(file: LateFile, address: Addresses) -> Iterator[Cell]:
+def _late_file_row(file: LateFile, address: Addresses) -> Iterator[Cell]:
     yield from (file.business_date.isoformat(), file.job)
     yield Link(str(file.run), address("runs", file.run))
     yield from (file.stream, file.name, instant_text(file.due))

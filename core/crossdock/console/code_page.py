@@ -24,8 +24,8 @@ class Block:
     texts: Sequence[Sequence[str]]
 
 
-def shown(visit: Visit) -> Response:
-    code = visit.place["code"]
+def show_code(visit: Visit) -> Response:
+    code = visit.path_params["code"]
     if code not in explanations.codes():
         raise PageError(404, f"No error has the code {code}.")
     title, _, text = explanations.page(code).partition("\n")

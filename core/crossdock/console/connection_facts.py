@@ -25,7 +25,7 @@ from crossdock.values.display_times import duration_text, instant_text
 
 
 @dataclass(frozen=True, slots=True)
-class StreamReading:
+class StreamLastRead:
     """When a stream was last read. *run* is the last of the runs that were looked at which read it."""
 
     name: str
@@ -68,42 +68,42 @@ class ConnectionFacts:
     name: str
     kind: str
     address: str
-    streams: Sequence[StreamReading]
+    streams: Sequence[StreamLastRead]
     limits: Sequence[str]
     refusals: Refusals
 
 
-def of_platform(tx: Transaction, project: Project, runs: Sequence[RunRecord], now: datetime) -> ConnectionFacts:
+def facts_of_platform(tx: Transaction, project: Project, runs: Sequence[RunRecord], now: datetime) -> ConnectionFacts:
     """Return the facts about the platform. Its requests are those of the runs that no API of a connection got."""
     known, shared = tx.buckets.get(PLATFORM), project.platform.rate.shared is not None
     estimate = project.platform.rate.estimate(known.estimate if known else None)
-    level = "its level is in the database that it is shared in" if shared else level_text(known, now)
+    level = "its level is in the database that it is shared in" if shared else bucket_level_text(known, now)
     refusals = Refusals(sum(run.requests for run in runs), sum(run.throttled for run in runs))
     limits = [f"{level}; {limit_text(estimate)}"]
     return ConnectionFacts(PLATFORM, PLATFORM, project.platform.base_url, (), limits, refusals)
 
 
-def of_connection(
+def facts_of_connection(
     tx: Transaction, project: Project, connection: Connection, runs: Sequence[RunRecord], now: datetime
 ) -> ConnectionFacts:
     name = connection.name
     reading = stored_rate_limits.read(tx, [name], project.connections_reading_platform)
     buckets = {"reading": reading.get(name), "writing": tx.buckets.get(name)}
     limits = [
-        f"{use}: {level_text(bucket, now)}; {limit_text(bucket.estimate)}"
+        f"{use}: {bucket_level_text(bucket, now)}; {limit_text(bucket.estimate)}"
         for use, bucket in buckets.items()
         if bucket is not None
     ]
-    streams = [stream_reading(tx, full, stream, runs) for full, stream in connection.named_streams()]
+    streams = [stream_last_read(tx, full, stream, runs) for full, stream in connection.named_streams()]
     used = [usage for run in runs if (usage := timing_lines.apis(run).get(name)) is not None]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
-    return ConnectionFacts(name, connection.settings.kind, _address(connection), streams, limits, refusals)
+    return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)
 
 
-def stream_reading(tx: Transaction, name: str, stream: Stream[Any], runs: Sequence[RunRecord]) -> StreamReading:
+def stream_last_read(tx: Transaction, name: str, stream: Stream[Any], runs: Sequence[RunRecord]) -> StreamLastRead:
     """Read when *stream* was read last. *runs* are the latest ones, the newest first."""
     finished = tx.intake.last_finished(name)
-    return StreamReading(
+    return StreamLastRead(
         name,
         stream.mode,
         tx.cursors.get(name, stream.cursor_version) or "",
@@ -114,7 +114,7 @@ def stream_reading(tx: Transaction, name: str, stream: Stream[Any], runs: Sequen
     )
 
 
-def level_text(bucket: BucketState | None, now: datetime) -> str:
+def bucket_level_text(bucket: BucketState | None, now: datetime) -> str:
     """Describe how many tokens a bucket has now, or that it gives none for a while."""
     if bucket is None:
         return "not used yet"
@@ -125,7 +125,7 @@ def level_text(bucket: BucketState | None, now: datetime) -> str:
     return "tokens unknown" if bucket.estimate.burst is None else counted(bucket.bucket.tokens(at), "token")
 
 
-def _address(connection: Connection) -> str:
+def _address_or_error(connection: Connection) -> str:
     try:
         return connection.address
     except CrossdockError as error:  # code of the connector failed
@@ -145,13 +145,13 @@ def credentials(settings: object, now: datetime, environment: Mapping[str, str] 
             yield Credential(name, secret.reference, with_code(error.message, error.code), is_usable=False)
             continue
         if path is not None:
-            yield _of_file(name, secret.reference, path, now)
+            yield _file_credential(name, secret.reference, path, now)
         else:
             is_set = bool(environment.get(secret.reference.partition(":")[2]))
             yield Credential(name, secret.reference, f"{'' if is_set else 'not '}set where the console runs", is_set)
 
 
-def tokens(connection: Connection, now: datetime) -> Iterator[Credential]:
+def authorization_tokens(connection: Connection, now: datetime) -> Iterator[Credential]:
     """Yield the tokens that a person gave access to, if the connection has such."""
     try:
         api = connection.api
@@ -171,18 +171,18 @@ def tokens(connection: Connection, now: datetime) -> Iterator[Credential]:
     renewal = instant_text(datetime.fromtimestamp(stored.renew_at, UTC))
     pending = f"; a renewal of {stored.renewing_since} was not finished" if stored.renewing_since else ""
     condition = f"access given {stored.connected_at}; the access token is renewed at {renewal}{pending}"
-    aged = _of_file("tokens", path.name, path, now)
+    aged = _file_credential("tokens", path.name, path, now)
     yield Credential("tokens", path.name, f"{condition}; file {aged.condition}", is_usable=not pending)
 
 
-def _of_file(name: str, reference: str, path: Path, now: datetime) -> Credential:
+def _file_credential(name: str, reference: str, path: Path, now: datetime) -> Credential:
     try:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         return Credential(name, reference, f"cannot be read: {error.strerror}", is_usable=False)
-    return Credential(name, reference, f"{_age((now - changed).total_seconds())} old")
+    return Credential(name, reference, f"{_age_text((now - changed).total_seconds())} old")
 
 
-def _age(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     days = int(seconds // 86_400)
     return counted(days, "day") if days > 0 else duration_text(max(0.0, seconds))

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.console import connection_facts
-from crossdock.console.actions import offered
-from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamReading
-from crossdock.console.night_plot import night_plot, of_night
+from crossdock.console.actions import permitted_actions
+from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamLastRead
+from crossdock.console.night_plot import night_plot, runs_of_night
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
 from crossdock.console.visits import PageError, Visit
@@ -39,38 +39,38 @@ _SUBSCRIPTIONS = ("id", "topic", "address", "active")
 _FINDINGS = ("result", "subject", "finding")
 
 
-def shown(visit: Visit) -> Response:
+def show_connections(visit: Visit) -> Response:
     project, now = visit.project(), visit.now
     with visit.reading() as tx:
-        runs = _latest(tx)
+        runs = _latest_runs(tx)
         facts = [
-            connection_facts.of_platform(tx, project, runs, now),
-            *(connection_facts.of_connection(tx, project, each, runs, now) for each in project.connections),
+            connection_facts.facts_of_platform(tx, project, runs, now),
+            *(connection_facts.facts_of_connection(tx, project, each, runs, now) for each in project.connections),
         ]
         received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.hint_counts()
         unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
-    night = of_night(runs, now)
+    night = runs_of_night(runs, now)
     return visit.show(
         "connections.html",
         f"Connections of {visit.of_tenant.name}",
-        connections=table(_CONNECTIONS, (_row(visit, each) for each in facts)),
+        connections=table(_CONNECTIONS, (_connection_row(visit, each) for each in facts)),
         looked_at=counted(len(runs), "run"),
-        answer=_refused_text(runs),
+        answer=_refused_requests_sentence(runs),
         night=night_plot(night, now),
-        runs=table(_RUNS, (_run(visit, run) for run in reversed(night) if run.requests), kind="runs"),
-        details=[_detail(visit, project, each) for each in facts],
-        hints=table(_HINTS, (_hint(visit, each) for each in hints), kind="numbers"),
+        runs=table(_RUNS, (_run_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
+        details=[_connection_details(visit, project, each) for each in facts],
+        hints=table(_HINTS, (_hint_row(visit, each) for each in hints), kind="numbers"),
         received=table(_RECEIVED, ((name, *numbers, instant_text(at)) for name, *numbers, at in received)),
         unreadable=table(_PROBLEMS, ((instant_text(at), *texts) for at, *texts in unreadable)),
         other_targets=len(project.targets(visit.console.clock)) > 1,
-        receives=any(_receives(each) for each in project.connections),
+        receives=any(_receives_webhooks(each) for each in project.connections),
     )
 
 
-def checked(visit: Visit) -> Response:
+def check_connections(visit: Visit) -> Response:
     """Answer a form: open the connections, as ``crossdock check`` does, and show what was found."""
     project = visit.project()
-    chosen = _chosen(visit, project)
+    chosen = _chosen_connection(visit, project)
     with partner_requests():
         if chosen is None:
             found = list(findings.findings_of(project))
@@ -89,10 +89,10 @@ def checked(visit: Visit) -> Response:
     )
 
 
-def subscribed(visit: Visit) -> Response:
+def list_subscriptions(visit: Visit) -> Response:
     """Answer a form: ask a vendor for the subscriptions of a connection, as ``crossdock listen list`` does."""
     project = visit.project()
-    chosen = _chosen(visit, project)
+    chosen = _chosen_connection(visit, project)
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
     with partner_requests(), subscriptions(project, chosen.name, visit.console.clock) as opened:
@@ -109,7 +109,7 @@ def subscribed(visit: Visit) -> Response:
     )
 
 
-def _chosen(visit: Visit, project: Project) -> Connection | None:
+def _chosen_connection(visit: Visit, project: Project) -> Connection | None:
     assert visit.form is not None
     name = visit.form.first_or_empty("connection")
     found = next((each for each in project.connections if each.name == name), None)
@@ -118,43 +118,45 @@ def _chosen(visit: Visit, project: Project) -> Connection | None:
     return found
 
 
-def _latest(tx: Transaction) -> list[RunRecord]:
+def _latest_runs(tx: Transaction) -> list[RunRecord]:
     """Return the latest runs with their timings, the newest first."""
     found = (tx.runs.get(run.id) for run in tx.runs.listed(limit=LOOKED_AT))
     return [run for run in found if run is not None]
 
 
-def _row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
+def _connection_row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
     read = [each for each in facts.streams if each.last is not None]
     last = max(read, key=lambda each: each.last or visit.now, default=None)
     return (
         Link(facts.name, f"#{_anchor(facts)}"),
         facts.kind,
         facts.address,
-        "" if last is None else _read_at(visit, last),
+        "" if last is None else _last_read_link(visit, last),
         [each.partition(";")[0] for each in facts.limits],
         facts.refusals.requests,
         facts.refusals.refused,
     )
 
 
-def _detail(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str, object]:
+def _connection_details(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str, object]:
     connection = next((each for each in project.connections if each.name == facts.name), None)
     settings = project.platform.auth if connection is None else connection.settings
     has_subscriptions = connection is not None and _has_subscriptions(connection)
     found = [
         *connection_facts.credentials(settings, visit.now),
-        *(() if connection is None else connection_facts.tokens(connection, visit.now)),
+        *(() if connection is None else connection_facts.authorization_tokens(connection, visit.now)),
     ]
     return {
         "name": facts.name,
         "anchor": _anchor(facts),
         "facts": [("kind", facts.kind), ("address", facts.address), *(("rate limit", each) for each in facts.limits)],
-        "streams": table(_STREAMS, (_stream(visit, each) for each in facts.streams)),
-        "credentials": table(_CREDENTIALS, map(_credential, found)),
+        "streams": table(_STREAMS, (_stream_row(visit, each) for each in facts.streams)),
+        "credentials": table(_CREDENTIALS, map(_credential_row, found)),
         "is_platform": connection is None,
         "has_subscriptions": has_subscriptions,
-        "register": offered(visit, ("register-webhooks", {"connection": facts.name})) if has_subscriptions else [],
+        "register": permitted_actions(visit, ("register-webhooks", {"connection": facts.name}))
+        if has_subscriptions
+        else [],
     }
 
 
@@ -162,34 +164,34 @@ def _anchor(facts: ConnectionFacts) -> str:
     return f"connection-{facts.name}"
 
 
-def _stream(visit: Visit, each: StreamReading) -> tuple[Cell, ...]:
+def _stream_row(visit: Visit, each: StreamLastRead) -> tuple[Cell, ...]:
     return (
         Link(each.name, visit.link("records", stream=each.name)),
         each.mode,
         "not yet" if each.last is None else instant_text(each.last),
         "" if each.run is None else Link(str(each.run.id), visit.link("runs", each.run.id)),
-        [*_read(each)],
+        [*_last_read_texts(each)],
     )
 
 
-def _read(each: StreamReading) -> Iterator[str]:
+def _last_read_texts(each: StreamLastRead) -> Iterator[str]:
     known = {"file": each.last_file, "snapshot": each.last_snapshot, "full list": each.last_full_list}
     yield from (f"{what}: {instant_text(at)}" for what, at in known.items() if at is not None)
     if each.cursor:
         yield f"continues after {each.cursor}"
 
 
-def _read_at(visit: Visit, each: StreamReading) -> Cell:
+def _last_read_link(visit: Visit, each: StreamLastRead) -> Cell:
     assert each.last is not None
     at = instant_text(each.last)
     return at if each.run is None else Link(at, visit.link("runs", each.run.id))
 
 
-def _credential(each: Credential) -> tuple[Cell, ...]:
+def _credential_row(each: Credential) -> tuple[Cell, ...]:
     return each.name, each.reference, each.condition if each.is_usable else f"Not usable: {each.condition}"
 
 
-def _refused_text(runs: Sequence[RunRecord]) -> str:
+def _refused_requests_sentence(runs: Sequence[RunRecord]) -> str:
     """Answer whether a target throttles the tenant."""
     requests, refused = sum(run.requests for run in runs), sum(run.throttled for run in runs)
     of = f"the last {counted(len(runs), 'run')}"
@@ -203,7 +205,7 @@ def _refused_text(runs: Sequence[RunRecord]) -> str:
     return f"{refused:,} of {counted(requests, 'request')} ({share}) of {of} {verb} refused, last in run {last.id}."
 
 
-def _run(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
+def _run_row(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
     return (
         Link(str(run.id), visit.link("runs", run.id)),
         instant_text(run.started_at),
@@ -214,12 +216,12 @@ def _run(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
     )
 
 
-def _hint(visit: Visit, each: HintCount) -> tuple[Cell, ...]:
+def _hint_row(visit: Visit, each: HintCount) -> tuple[Cell, ...]:
     number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option, stream=each.stream))
     return each.stream, number, each.failing, instant_text(each.first_at)
 
 
-def _receives(connection: Connection) -> bool:
+def _receives_webhooks(connection: Connection) -> bool:
     try:
         return connection.webhooks is not None
     except CrossdockError:  # an error of 'crossdock listen', which a check shows

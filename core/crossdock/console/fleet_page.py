@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from crossdock.console import pages
+from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, table
 from crossdock.state import RunRecord
 from crossdock.values.display_texts import counted
@@ -21,7 +21,7 @@ def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, a
     """Make the report. *newest* has None for a tenant without a run; *errors* say why the others cannot be read."""
     runs = {tenant: run for tenant, run in newest.items() if run is not None}
     statuses = Counter(run.status for run in runs.values())
-    return pages.render(
+    return page_rendering.render(
         "fleet.html",
         tenants=counted(len(newest) + len(errors), "tenant"),
         counts=", ".join(f"{number:,} {status}" for status, number in statuses.most_common()),

@@ -9,7 +9,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.records import parameter
+from crossdock.console.records import query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
 from crossdock.values.display_texts import counted
@@ -21,9 +21,9 @@ _COLUMNS = ("file", "stream", "imported", "status", "size", "modified", "last li
 _SHOWN = 16  # digits of a SHA-256
 
 
-def listed(visit: Visit) -> Response:
+def show_imported_files(visit: Visit) -> Response:
     """Show the files whose name or content is searched, or all, the last one first."""
-    name, before = parameter(visit, "name"), _place(parameter(visit, "before"))
+    name, before = query_parameter(visit, "name"), _parse_list_position(query_parameter(visit, "before"))
     with visit.reading() as tx:
         found = tx.intake.search(name, before=before, limit=_LISTED + 1)
         same = tx.intake.with_contents({each.content_hash for each in found[:_LISTED]})
@@ -38,14 +38,14 @@ def listed(visit: Visit) -> Response:
         "imported_files.html",
         f"Files of {visit.of_tenant.name}",
         name=name,
-        answer=_answer(name, found) if name and before is None and len(found) <= _LISTED else "",
+        answer=_times_imported_sentence(name, found) if name and before is None and len(found) <= _LISTED else "",
         files=table(_COLUMNS, (_row(visit, each, copies) for each in found[:_LISTED]), kind="files"),
         open_records=visit.link("records", q=name, **{"in": "messages"}) if name else "",
         older=older,
     )
 
 
-def _answer(name: str, found: Sequence[TakenFile]) -> str:
+def _times_imported_sentence(name: str, found: Sequence[TakenFile]) -> str:
     """Say how often a file was imported, and with how many contents."""
     of_name = [each for each in found if each.name == name or each.name.rpartition("/")[2] == name]
     of_content = [each for each in found if each.content_hash.startswith(name.lower())]
@@ -84,7 +84,7 @@ def _others_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
     return f"{text}, under another mapping" if len(again) == len(others) else text
 
 
-def _place(text: str) -> TakenFilePlace | None:
+def _parse_list_position(text: str) -> TakenFilePlace | None:
     if not text:
         return None
     try:

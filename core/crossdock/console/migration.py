@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.actions import offered
+from crossdock.console.actions import permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.sign_off_page import totals_table
 from crossdock.console.visits import Visit
@@ -34,7 +34,7 @@ _EXCEPTIONS = "Nothing differs, was rejected or waits, or a person accepts that"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MigrationFacts:
     """What the pages show of a migration. *missing* are the requirements of a sign-off; none if it has one."""
 
     status: MigrationStatus
@@ -46,8 +46,8 @@ class Found:
     at: datetime
 
 
-def shown(visit: Visit) -> Response:
-    project, found = visit.project(), _found(visit)
+def show_migration(visit: Visit) -> Response:
+    project, found = visit.project(), _migration_facts(visit)
     migration = None if found is None else found.status.migration
     return visit.show(
         "migration.html",
@@ -56,17 +56,17 @@ def shown(visit: Visit) -> Response:
         has_migration=project.migration is not None,
         found=found,
         migration=migration,
-        waves=[] if found is None else [_wave(visit, found, each) for each in found.status.waves],
+        waves=[] if found is None else [_wave_values(visit, found, each) for each in found.status.waves],
         forecast=None if found is None else _forecast(found),
-        reconciled=_reconciled(visit, project, migration),
+        reconciled=_last_reconciliation(visit, project, migration),
         actions=[] if project.migration is None else _actions(visit, migration),
-        runs=None if found is None else table(_RUNS, (_run(visit, *each) for each in found.runs), kind="runs"),
+        runs=None if found is None else table(_RUNS, (_run_row(visit, *each) for each in found.runs), kind="runs"),
         at="" if found is None else instant_text(found.at),
     )
 
 
-def sign_off(visit: Visit) -> Response:
-    project, found = visit.project(), _found(visit)
+def show_sign_off(visit: Visit) -> Response:
+    project, found = visit.project(), _migration_facts(visit)
     migration = None if found is None else found.status.migration
     signed_off_at = None if migration is None else migration.signed_off_at
     return visit.show(
@@ -89,27 +89,27 @@ def _actions(visit: Visit, migration: Migration | None) -> Sequence[tuple[str, s
     names = ["load"] if migration is None else ["load", "reconcile-migration", "undo-migration"]
     if migration is not None:
         names.insert(1, "pause-migration" if migration.paused_at is None else "resume-migration")
-    return offered(visit, *((name, {}) for name in names))
+    return permitted_actions(visit, *((name, {}) for name in names))
 
 
-def _found(visit: Visit) -> Found | None:
+def _migration_facts(visit: Visit) -> MigrationFacts | None:
     """Return what is known of the migration; None without one in the config, and while its records are counted."""
     project = visit.project()
     if project.migration is None:
         return None
 
-    def read() -> Found:
+    def read() -> MigrationFacts:
         with visit.reading() as tx:
-            return _read(tx, project, visit.now)
+            return _read_facts(tx, project, visit.now)
 
-    return visit.console.slow_readings.get((visit.of_tenant.name, "migration"), read)
+    return visit.console.background_readings.get((visit.of_tenant.name, "migration"), read)
 
 
-def _refreshes(project: Project, found: Found | None) -> int:
+def _refreshes(project: Project, found: MigrationFacts | None) -> int:
     return _COUNTING_S if found is None and project.migration is not None else 0
 
 
-def _read(tx: Transaction, project: Project, now: datetime) -> Found:
+def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFacts:
     status = migration_status(tx, project, now)
     migration, streams = status.migration, sorted(name for each in status.waves for name in each.wave.streams)
     runs, approvals, required, rehearsed = list[tuple[str, str, RunRecord]](), {}, list[Requirement](), {}
@@ -128,10 +128,12 @@ def _read(tx: Transaction, project: Project, now: datetime) -> Found:
                 Requirement(_EXCEPTIONS, list(unaccepted(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scopes.items()}
-    return Found(status, tx.open_record_counts.by_stream(streams, writers), rehearsed, approvals, runs, required, now)
+    return MigrationFacts(
+        status, tx.open_record_counts.by_stream(streams, writers), rehearsed, approvals, runs, required, now
+    )
 
 
-def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:
+def _wave_values(visit: Visit, found: MigrationFacts, each: WaveStatus) -> dict[str, Any]:
     expected = max(each.records, found.rehearsed.get(each.wave.name, 0))
     percent = 100 if expected == 0 and each.passes else min(100, 100 * each.delivered // max(expected, 1))
     approval = found.approvals.get(each.wave.name)
@@ -149,28 +151,33 @@ def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:
         "why": "" if each.gate is None else each.gate.why,
         "actions": _wave_actions(visit, found, each),
         "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",
-        "streams": _streams(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
+        "streams": _streams_table(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
     }
 
 
-def _wave_actions(visit: Visit, found: Found, each: WaveStatus) -> Sequence[tuple[str, str]]:
+def _wave_actions(visit: Visit, found: MigrationFacts, each: WaveStatus) -> Sequence[tuple[str, str]]:
     migration, wave = found.status.migration, {"wave": each.wave.name}
     names = ["go"] if each.gate and not each.passes else []
     if each.run is not None and migration is not None and migration.signed_off_at is None:
         names.append("undo-wave")
-    return [(f"{title}: {each.wave.name}", address) for title, address in offered(visit, *((n, wave) for n in names))]
+    return [
+        (f"{title}: {each.wave.name}", address)
+        for title, address in permitted_actions(visit, *((n, wave) for n in names))
+    ]
 
 
-def _streams(visit: Visit, counts: Mapping[str, OpenCounts]) -> Table:
+def _streams_table(visit: Visit, counts: Mapping[str, OpenCounts]) -> Table:
     """Return the streams of a wave with the states in which records of any of them are open."""
     numbers = {name: each.as_json() for name, each in counts.items()}
     states = [RecordState(each) for each in OpenCounts().as_json() if any(of[each] for of in numbers.values())]
     columns = ("stream", *([each.shown for each in states] or ["open"]))
-    rows = ((name, *_counts(visit, name, states, of)) for name, of in numbers.items())
+    rows = ((name, *_count_cells(visit, name, states, of)) for name, of in numbers.items())
     return table(columns, rows, kind="numbers")
 
 
-def _counts(visit: Visit, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]) -> Iterator[Cell]:
+def _count_cells(
+    visit: Visit, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]
+) -> Iterator[Cell]:
     for state in states:
         number = numbers[state.value]
         yield Link(f"{number:,}", visit.link("records", state.option, stream=stream)) if number else "0"
@@ -178,7 +185,7 @@ def _counts(visit: Visit, stream: str, states: Sequence[RecordState], numbers: M
         yield "0"
 
 
-def _forecast(found: Found) -> str:
+def _forecast(found: MigrationFacts) -> str:
     left = found.status.left
     text = found.status.forecast
     if left is None or left.lasts is None or not text:
@@ -186,7 +193,7 @@ def _forecast(found: Found) -> str:
     return f"{text}; expected to end {instant_text(found.at + left.lasts)}"
 
 
-def _reconciled(visit: Visit, project: Project, migration: Migration | None) -> dict[str, Any] | None:
+def _last_reconciliation(visit: Visit, project: Project, migration: Migration | None) -> dict[str, Any] | None:
     """Return the last reconciliation, which is void once records were loaded since."""
     facts = None if migration is None else migration.reconciliation
     if facts is None:
@@ -194,7 +201,7 @@ def _reconciled(visit: Visit, project: Project, migration: Migration | None) -> 
     return {
         "at": instant_text(datetime.fromisoformat(facts["at"])),
         "compared": counted(sum(facts["compared"].values()), "record"),
-        "differences": table(_DIFFERENCES, (_difference(visit, project, each) for each in facts["differences"])),
+        "differences": table(_DIFFERENCES, (_difference_row(visit, project, each) for each in facts["differences"])),
         "totals": totals_table(facts["totals"]),
         "kept": [
             f"{counted(number, 'record')} of {name} no longer in the source and kept"
@@ -203,7 +210,7 @@ def _reconciled(visit: Visit, project: Project, migration: Migration | None) -> 
     }
 
 
-def _difference(visit: Visit, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _difference_row(visit: Visit, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
     name, number = each["class"], each["records"]
     writers = [stream for stream, scope in project.scopes.items() if scope.resource == each["resource"]]
     parts = ("records", _STATES[name].option) if name in _STATES else ("records",)
@@ -211,7 +218,7 @@ def _difference(visit: Visit, project: Project, each: Mapping[str, Any]) -> tupl
     return name, each["resource"].replace("_", " "), Link(f"{number:,}", address), MEANINGS.get(name, "")
 
 
-def _run(visit: Visit, kind: str, wave: str, run: RunRecord) -> tuple[Cell, ...]:
+def _run_row(visit: Visit, kind: str, wave: str, run: RunRecord) -> tuple[Cell, ...]:
     return (
         Link(str(run.id), visit.link("runs", run.id)),
         kind,

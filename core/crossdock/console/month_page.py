@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.console import pages
-from crossdock.console.calendar_grid import grid, late_files
+from crossdock.console import page_rendering
+from crossdock.console.calendar_grid import grid, late_files_table
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
 from crossdock.console.plots import BarPlot, Value, bar_plot
 from crossdock.console.visits import PageError, Visit
@@ -30,11 +30,11 @@ _DAYS = ("business date", "runs", "delivered", "rejected", "requests", "throttle
 _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
 
 
-def shown(visit: Visit) -> Response:
+def show_month(visit: Visit) -> Response:
     """Show the month in the address."""
-    first = month_of(visit.place["month"])
+    first = month_of(visit.path_params["month"])
     if first is None or not 1990 <= first.year < 2200:
-        raise PageError(400, f"{visit.place['month']} is not a month such as 2026-11.")
+        raise PageError(400, f"{visit.path_params['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs()
     resources = {} if problem else visit.project().resources
     with visit.reading() as tx:
@@ -42,7 +42,7 @@ def shown(visit: Visit) -> Response:
     return visit.show(
         "month.html",
         f"{visit.of_tenant.name} in {month.name}",
-        **values(month, tenant=visit.of_tenant.name, at=visit.now, address=visit.link),
+        **template_values(month, tenant=visit.of_tenant.name, at=visit.now, address=visit.link),
         problem=problem,
         before=visit.link("month", month_name(month_before(first))),
         after=visit.link("month", month_name(month_after(first))) if month_after(first) <= visit.now.date() else "",
@@ -51,33 +51,35 @@ def shown(visit: Visit) -> Response:
 
 def page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
     """Return the page as one self-contained file."""
-    shown = values(month, tenant=tenant, at=at, address=no_address)
-    return pages.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
+    shown = template_values(month, tenant=tenant, at=at, address=no_address)
+    return page_rendering.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
 
 
-def values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses) -> dict[str, Any]:
+def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses) -> dict[str, Any]:
     """Return what the template shows."""
     runs = address("runs", "calendar", until=month.calendar.dates[-1])
     return {
         "month": month.name,
         "tenant": tenant,
         "at": instant_text(at),
-        "totals": _trends(month, month.totals, dict.fromkeys((each.name for each in month.totals), runs)),
-        "delivered": _trends(month, month.delivered, dict.fromkeys((each.name for each in month.delivered), runs)),
-        "reasons": _trends(
+        "totals": _trends_table(month, month.totals, dict.fromkeys((each.name for each in month.totals), runs)),
+        "delivered": _trends_table(
+            month, month.delivered, dict.fromkeys((each.name for each in month.delivered), runs)
+        ),
+        "reasons": _trends_table(
             month,
             month.reasons,
             {each.name: address("records", "rejected", reason=each.name) for each in month.reasons},
         ),
-        "jobs": table(_JOBS, (_job(each, address) for each in month.jobs), kind="numbers"),
+        "jobs": table(_JOBS, (_job_row(each, address) for each in month.jobs), kind="numbers"),
         "grid": grid(month.calendar, address),
         "plots": [_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
-        "days": table(_DAYS, (_day(each, address) for each in month.days), kind="numbers"),
-        "late_files": late_files(month.calendar, address),
+        "days": table(_DAYS, (_day_row(each, address) for each in month.days), kind="numbers"),
+        "late_files": late_files_table(month.calendar, address),
     }
 
 
-def _trends(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:
+def _trends_table(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:
     columns = ("", month.name, month_name(month_before(month.first)), "change")
     rows = (
         (each.name, Link(f"{each.number:,}", addresses.get(each.name, "")), each.before, _change(each))
@@ -94,7 +96,7 @@ def _change(trend: Trend) -> str:
     return f"{100 * (trend.number - trend.before) / trend.before:+,.0f} %"
 
 
-def _job(times: JobTimes, address: Addresses) -> Iterator[Cell]:
+def _job_row(times: JobTimes, address: Addresses) -> Iterator[Cell]:
     yield Link(times.job, address("runs", job=times.job))
     yield duration_text(times.degraded) if times.degraded else "none"
     yield times.outages
@@ -102,7 +104,7 @@ def _job(times: JobTimes, address: Addresses) -> Iterator[Cell]:
     yield instant_text(times.longest[0]) if times.longest else ""
 
 
-def _day(day: DaySums, address: Addresses) -> Iterator[Cell]:
+def _day_row(day: DaySums, address: Addresses) -> Iterator[Cell]:
     runs = address("runs", date=day.business_date)
     yield Link(day.business_date.isoformat(), runs)
     for number in (day.runs, day.delivered, day.rejected, day.requests, day.throttled):

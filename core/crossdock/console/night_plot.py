@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crossdock.console.allowance_plot import HEIGHT, WIDTH, Band, Plot, bands, highest
+from crossdock.console.allowance_plot import HEIGHT, WIDTH, Band, Plot, bands_of_samples, most_tokens
 from crossdock.console.page_tables import Rectangle
 from crossdock.runs import timing_lines
 from crossdock.state import RunRecord
@@ -29,12 +29,12 @@ class NightPlot:
     description: str
 
 
-def of_night(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:
+def runs_of_night(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:
     """Return those of *runs* that began in the 24 hours before the latest one ended or *now*, the oldest first."""
     if not runs:
         return []
     newest = max(runs, key=lambda run: run.started_at)
-    since = min(_end(newest, now), now) - NIGHT
+    since = min(_end_of_run(newest, now), now) - NIGHT
     return sorted((run for run in runs if run.started_at >= since), key=lambda run: run.started_at)
 
 
@@ -44,11 +44,11 @@ def night_plot(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     every = [sample for samples in found.values() for sample in samples]
     if not every:
         return None
-    began, ended = runs[0].started_at, max(_end(run, now) for run in runs)
-    lasts, top, drawn = max((ended - began).total_seconds(), 1.0), highest(every), list[Band]()
+    began, ended = runs[0].started_at, max(_end_of_run(run, now) for run in runs)
+    lasts, top, drawn = max((ended - began).total_seconds(), 1.0), most_tokens(every), list[Band]()
     for run in runs:
         after = (run.started_at - began).total_seconds()
-        drawn += bands([(min(after + at, lasts), tokens) for at, tokens in found[run.id]], lasts, top)
+        drawn += bands_of_samples([(min(after + at, lasts), tokens) for at, tokens in found[run.id]], lasts, top)
     form = "%H:%MZ" if lasts >= _SHORT_S else "%H:%M:%SZ"
     times = [f"{began + timedelta(seconds=lasts * part / 4):{form}}" for part in range(5)]
     most = max(run.throttled for run in runs)
@@ -57,18 +57,18 @@ def night_plot(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
         f"Between {instant_text(began)} and {instant_text(ended)}, {counted(len(runs), 'run')} had between {lowest:,} "
         f"and {top:,} tokens, and {counted(refused, 'request')} {'was' if refused == 1 else 'were'} refused."
     )
-    bars = [_bar(run, began, lasts, most, now) for run in runs if run.throttled]
+    bars = [_refusals_bar(run, began, lasts, most, now) for run in runs if run.throttled]
     plot = Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, drawn)
     return NightPlot(plot, bars, REFUSALS_HEIGHT, f"{most:,} refused" if most else "", description)
 
 
-def _end(run: RunRecord, now: datetime) -> datetime:
+def _end_of_run(run: RunRecord, now: datetime) -> datetime:
     if run.finished_at is not None:
         return run.finished_at
     return now if run.status == "running" else run.started_at
 
 
-def _bar(run: RunRecord, began: datetime, lasts: float, most: int, now: datetime) -> Rectangle:
-    first, last = ((at - began).total_seconds() / lasts for at in (run.started_at, _end(run, now)))
+def _refusals_bar(run: RunRecord, began: datetime, lasts: float, most: int, now: datetime) -> Rectangle:
+    first, last = ((at - began).total_seconds() / lasts for at in (run.started_at, _end_of_run(run, now)))
     height = max(2, round(REFUSALS_HEIGHT * run.throttled / most))
     return round(WIDTH * first), REFUSALS_HEIGHT - height, max(3, round(WIDTH * (last - first))), height

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.console import pages
+from crossdock.console import page_rendering
 from crossdock.runs import run_lines
 
 _SHORT = 20  # rows: longer lists are folded at first
@@ -85,19 +85,19 @@ class Listing:
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str = "") -> Table:
-    return Table(columns, [_shown(row) for row in rows], kind)
+    return Table(columns, [_formatted_cells(row) for row in rows], kind)
 
 
-def accounts(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
+def count_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
     found = (account for account in run_lines.tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 
 
 def listing(columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int) -> Listing:
     """Return a list of those of *rows* that fit into *room* bytes."""
-    row, shown = pages.macro("elements.html", "row"), list[str]()
+    row, shown = page_rendering.macro("elements.html", "row"), list[str]()
     for cells in rows:
-        made = row(columns, _shown(cells))
+        made = row(columns, _formatted_cells(cells))
         room -= len(made.encode())
         if room < 0:
             break
@@ -105,5 +105,5 @@ def listing(columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int,
     return Listing(columns, shown, number, state)
 
 
-def _shown(cells: Iterable[Cell]) -> list[Cell]:
+def _formatted_cells(cells: Iterable[Cell]) -> list[Cell]:
     return [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]

@@ -60,7 +60,7 @@ def bar_plot(title: str, values: Sequence[Value], *, marks_last: bool = False) -
         HEIGHT,
         [
             Bar(
-                _bar(place, each.number, (top and top.number) or 0),
+                _bar_rectangle(place, each.number, (top and top.number) or 0),
                 f"{each.label}: {each.text}",
                 "this" if marks_last and place == last else "",
             )
@@ -71,16 +71,16 @@ def bar_plot(title: str, values: Sequence[Value], *, marks_last: bool = False) -
     )
 
 
-def _bar(place: int, number: int, top: int) -> Rectangle:
+def _bar_rectangle(place: int, number: int, top: int) -> Rectangle:
     height = max(1, round(HEIGHT * number / top)) if number else 0
     return SLOT * place, HEIGHT - height, SLOT - GAP, height
 
 
-def time_line(step: StepSpans, whole: timedelta) -> Drawing:
+def step_timeline(step: StepSpans, whole: timedelta) -> Drawing:
     """Draw when the steps of one name took place, on a time axis as long as the run."""
-    return Drawing(LINE, 10, [_span(began, lasted, whole) for began, lasted in step.spans])
+    return Drawing(LINE, 10, [_span_rectangle(began, lasted, whole) for began, lasted in step.spans])
 
 
-def _span(began: timedelta, lasted: timedelta, whole: timedelta) -> Rectangle:
+def _span_rectangle(began: timedelta, lasted: timedelta, whole: timedelta) -> Rectangle:
     first = min(round(LINE * (began / whole)), LINE - _THINNEST)
     return first, 0, min(max(round(LINE * (lasted / whole)), _THINNEST), LINE - first), 10

@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from crossdock.console.sign_in.accounts import AccountFile, hashes
+from crossdock.console.sign_in.accounts import AccountFile, password_hashes_module
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings import load
-from crossdock.console.sign_in.ways import SignIn
+from crossdock.console.sign_in.openid_settings import load_openid_settings
+from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.tls_context import load_client_certificate
 from crossdock.values.addresses import is_loopback
@@ -80,22 +80,24 @@ class Protection:
             return None
         accounts = None if self.accounts is None else AccountFile(self.accounts)
         if accounts is not None:
-            hashes()
+            password_hashes_module()
             accounts.all()
-        return SignIn.of(accounts, None if self.oidc is None else OpenIdProvider(load(self.oidc), clock), clock)
+        return SignIn.of(
+            accounts, None if self.oidc is None else OpenIdProvider(load_openid_settings(self.oidc), clock), clock
+        )
 
-    def tls(self) -> ssl.SSLContext | None:
+    def tls_context(self) -> ssl.SSLContext | None:
         """Return the context of the server. It shows a renewed certificate from the next connection on."""
         if self.certificate is None:
             return None
         certificate, key = self.certificate.absolute(), self.key and self.key.absolute()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_client_certificate(context, certificate, key)
-        shown = _stamps(certificate, key)
+        shown = _file_stamps(certificate, key)
 
         def renew(*_: object) -> None:
             nonlocal shown
-            found = _stamps(certificate, key)
+            found = _file_stamps(certificate, key)
             if found != shown:
                 with suppress(ConfigError):  # half of a renewal; the next connection tries again
                     load_client_certificate(context, certificate, key)
@@ -104,17 +106,17 @@ class Protection:
         context.sni_callback = renew
         return context
 
-    def guarded(self, served: ASGIApp) -> ASGIApp:
+    def trusting_proxies(self, served: ASGIApp) -> ASGIApp:
         """Take the client's address and scheme from the proxies, and from nobody else."""
         if self.proxies:
-            return _behind(self.proxies, served)
-        return served if self.accounts or self.oidc else _without_proxies(served)
+            return _behind_proxies(self.proxies, served)
+        return served if self.accounts or self.oidc else _refuse_proxied_requests(served)
 
     def _is_reachable(self, host: str) -> bool:
         return not is_loopback(host) or bool(self.proxies)
 
 
-def _behind(proxies: tuple[str, ...], served: ASGIApp) -> ASGIApp:
+def _behind_proxies(proxies: tuple[str, ...], served: ASGIApp) -> ASGIApp:
     networks = [ipaddress.ip_network(each) for each in proxies]
 
     async def of_proxy(scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +141,7 @@ def _behind(proxies: tuple[str, ...], served: ASGIApp) -> ASGIApp:
     return guarded
 
 
-def _without_proxies(served: ASGIApp) -> ASGIApp:
+def _refuse_proxied_requests(served: ASGIApp) -> ASGIApp:
     """Refuse what a proxy sends: without sign-in, it would give the rights of this machine's user to its clients."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +154,7 @@ def _without_proxies(served: ASGIApp) -> ASGIApp:
     return guarded
 
 
-def _stamps(*paths: Path | None) -> list[tuple[int, int]]:
+def _file_stamps(*paths: Path | None) -> list[tuple[int, int]]:
     found = list[tuple[int, int]]()
     for each in paths:
         with suppress(OSError):

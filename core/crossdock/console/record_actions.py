@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from crossdock.console.actions import offered
+from crossdock.console.actions import permitted_actions
 from crossdock.console.visits import Visit
 from crossdock.values.state_words import RecordState
 
@@ -21,10 +21,10 @@ def actions_of(
 ) -> Sequence[tuple[str, str]]:
     """Return the title and address of each action on the records in *state* of this stream, reason, key and file."""
     given = {"stream": stream, "reason": reason, "key": key, "file": file}
-    return offered(visit, *((name, given | more) for name, more in _names(state, stream, key)))
+    return permitted_actions(visit, *((name, given | more) for name, more in _action_names(state, stream, key)))
 
 
-def _names(state: str, stream: str | None, key: str | None) -> Iterator[tuple[str, dict[str, str | None]]]:
+def _action_names(state: str, stream: str | None, key: str | None) -> Iterator[tuple[str, dict[str, str | None]]]:
     """Yield the names of actions, with the fields in which they differ from what was given."""
     if state == RecordState.REJECTED.option:
         yield "replay", {}

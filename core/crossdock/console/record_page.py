@@ -11,13 +11,13 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.actions import ACTIONS, offered
+from crossdock.console.actions import ACTIONS, permitted_actions
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
-from crossdock.console.personal_data import is_shown
+from crossdock.console.personal_data_access import log_access_if_shown
 from crossdock.console.record_actions import actions_of
-from crossdock.console.records import parameter, parent_address, project_or_problem
+from crossdock.console.records import parent_address, project_or_problem, query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, UnavailableError, coded
 from crossdock.runs import open_records, record_lines, tried_records
@@ -28,7 +28,7 @@ from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
-from crossdock.values.display_texts import place_of
+from crossdock.values.display_texts import place_text
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import RecordState
 from crossdock.writing.delivery.operations import PERSONAL
@@ -42,7 +42,7 @@ _DECIDED = frozenset({"delivered", "pending"})  # by a person, who may have been
 
 
 @dataclass(frozen=True, slots=True)
-class _Data:
+class _StoredData:
     """What the state has of a record's data: *raw* rows of those that are open, and what the target has accepted."""
 
     contents: Sequence[DeliveredContent]
@@ -50,19 +50,19 @@ class _Data:
     raw: Sequence[tuple[RecordIdentity, Mapping[str, Any], str]]
 
 
-def one(visit: Visit) -> Response:
+def show_record(visit: Visit) -> Response:
     """Show the record that the address names by its stream and key, or by target, resource, namespace and key."""
-    return _page(visit, _named(visit))
+    return _page(visit, _named_record(visit))
 
 
-def asked(visit: Visit) -> Response:
+def show_record_at_target(visit: Visit) -> Response:
     """Ask the target, or the source of the stream *of*, what it holds now, and show it on the record's page."""
-    named, of = _named(visit), parameter(visit, "of")
+    named, of = _named_record(visit), query_parameter(visit, "of")
     if of:
         return _page(visit, named, fetched=_fetched(visit, of, named["key"]))
     with visit.reading() as tx:
         history = _history(tx, visit.project(), named)
-    binding = _binding(history)
+    binding = _current_binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
     with partner_requests(), look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
@@ -70,8 +70,8 @@ def asked(visit: Visit) -> Response:
     return _page(visit, named, held=held or {})
 
 
-def _named(visit: Visit) -> dict[str, str]:
-    return {name: parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
+def _named_record(visit: Visit) -> dict[str, str]:
+    return {name: query_parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
 
 
 def _page(
@@ -86,44 +86,44 @@ def _page(
         try:
             history = _history(tx, project, named)
         except _UnknownError as error:
-            return _unknown(visit, tx, named, error)
+            return _unknown_record_page(visit, tx, named, error)
         items = open_records.items_of(tx, history)
         if project is None:
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
         else:
             record_lines.add_changes(project, tx, history)
-        difference = _difference(project, tx, history)
-        data = _data(tx, history)
-    shows_data = is_shown(visit, f"record {next(iter(history.streams), '')} {named['key']}")
-    personal = frozenset() if shows_data else _personal(project, history)
-    may_see = visit.sees_personal_data and project is not None
-    version = _chosen(visit, data.contents)
+        difference = _delivered_difference(project, tx, history)
+        data = _read_stored_data(tx, history)
+    shows_data = log_access_if_shown(visit, f"record {next(iter(history.streams), '')} {named['key']}")
+    personal = frozenset() if shows_data else _personal_members(project, history)
+    may_see = visit.may_see_personal_data and project is not None
+    version = _chosen_version(visit, data.contents)
     return visit.show(
         "record.html",
         f"Record {history.key}",
         history=history,
         owner=record_lines.owner(history),
-        states=[_state(visit, each) for each in items],
+        states=[_state_values(visit, each) for each in items],
         difference=table(("member", "delivered", "now"), difference),
         places=list(record_lines.binding_lines(history)),
-        missing=[_parent(visit, each) for row in history.waits for each in row["waits_for"]],
-        events=[_event(visit, each) for each in record_lines.events(history)],
+        missing=[_parent_link(visit, each) for row in history.waits for each in row["waits_for"]],
+        events=[_event_values(visit, each) for each in record_lines.events(history)],
         problem=problem,
         may_see=may_see,
-        versions=table(("since", "operation", "run"), _versions(visit, named, data.contents)) if may_see else None,
+        versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
         day=visit.query.get("day", ""),
         named={name: value for name, value in named.items() if value},
-        version=_content(version, personal) if version is not None and may_see else None,
+        version=_version_values(version, personal) if version is not None and may_see else None,
         shows_data=shows_data,
         data_address=visit.link("record", **named, **_chosen_parameters(visit), show="data"),
         hidden_address=visit.link("record", **named, **_chosen_parameters(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
-        mapped=[_mapped(visit, project, *each) for each in data.raw] if shows_data and project else [],
+        mapped=[_mapped_again(visit, project, *each) for each in data.raw] if shows_data and project else [],
         asked_address=visit.link("record", **named),
-        may_ask=may_see and _can_be_asked(visit, project, history),
+        may_ask=may_see and _target_can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
-        held=None if held is None or not may_see else _held(data.accepted, held, personal),
+        held=None if held is None or not may_see else _compare_with_held(data.accepted, held, personal),
         sources=[
             (name, visit.link("record", **named, of=name))
             for name in history.streams
@@ -151,7 +151,7 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
     return found[0]
 
 
-def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
+def _unknown_record_page(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
     parent = {name: named[name] for name in ("resource", "namespace", "key")}
     most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.grouped_counts(RecordFilter())
@@ -162,7 +162,7 @@ def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _Un
     if not (rows or hinted):
         raise error
     shown = (
-        (Link(row["key"], visit.link("record", stream=row["stream"], key=row["key"])), row["stream"], _since(row))
+        (Link(row["key"], visit.link("record", stream=row["stream"], key=row["key"])), row["stream"], _since_text(row))
         for row in rows[:_AWAITED_BY_LISTED]
     )
     return visit.show(
@@ -178,7 +178,7 @@ def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _Un
     )
 
 
-def _since(row: Mapping[str, Any]) -> str:
+def _since_text(row: Mapping[str, Any]) -> str:
     return instant_text(row["since"])
 
 
@@ -190,17 +190,17 @@ def _chosen_parameters(visit: Visit) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 
-def _binding(history: History) -> dict[str, Any] | None:
+def _current_binding(history: History) -> dict[str, Any] | None:
     return next((row for row in history.bindings if not row["deleted_at"]), None)
 
 
-def _personal(project: Project | None, history: History) -> frozenset[str]:
+def _personal_members(project: Project | None, history: History) -> frozenset[str]:
     if project is None or history.scope is None:
         return frozenset()
     return frozenset().union(*(project.masks.personal_members(stream, history.scope) for stream in history.streams))
 
 
-def _state(visit: Visit, item: Item) -> dict[str, Any]:
+def _state_values(visit: Visit, item: Item) -> dict[str, Any]:
     shown, state = open_records.public(item), next(each for each in RecordState if each.option == item["state"])
     parts = {
         "member": shown.get("pointer"),
@@ -224,14 +224,14 @@ def _actions(
         yield from actions_of(visit, item["state"], item["stream"], None, history.key)
     last = history.operations[-1] if history.operations else None
     if last is not None and last["resolved_at"] and last["status"] in _DECIDED:
-        yield from offered(visit, ("reopen", {"stream": last["stream"], "key": history.key}))
+        yield from permitted_actions(visit, ("reopen", {"stream": last["stream"], "key": history.key}))
     sync = ACTIONS["sync-record"]
     if project is not None and visit.may(sync.role) and not {"%", "|"} & set(history.key):
         for stream in project.fetching_streams.intersection(history.streams):
             yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
-def _difference(project: Project | None, tx: Transaction, history: History) -> Iterator[tuple[str, str, str]]:
+def _delivered_difference(project: Project | None, tx: Transaction, history: History) -> Iterator[tuple[str, str, str]]:
     rows = [each for each in history.dead_letters if each["code"] == "changed_after_delivery"]
     letters = [tx.dead_letters.get(each["stream"], each["key_hash"]) for each in rows]
     found = [
@@ -243,12 +243,12 @@ def _difference(project: Project | None, tx: Transaction, history: History) -> I
     return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
 
 
-def _parent(visit: Visit, parent: Mapping[str, str]) -> Link:
+def _parent_link(visit: Visit, parent: Mapping[str, str]) -> Link:
     resource, namespace, key = parent["resource"], parent["namespace"], parent["key"]
     return Link(f"{resource} {namespace}:{key}", parent_address(visit, (resource, namespace, key)))
 
 
-def _event(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
+def _event_values(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
     source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
     return {
         "at": "not yet" if event.at is None else instant_text(event.at),
@@ -257,14 +257,14 @@ def _event(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
         "text": event.text,
         "kind": event.status,
         "changed": list(record_lines.changed_lines(event.row)) if event.is_first else [],
-        "place": Link(place_of(event.row), visit.link("files", name=source)) if source else None,
+        "place": Link(place_text(event.row), visit.link("files", name=source)) if source else None,
     }
 
 
 # ---- how it looked
 
 
-def _data(tx: Transaction, history: History) -> _Data:
+def _read_stored_data(tx: Transaction, history: History) -> _StoredData:
     raw = list[tuple[RecordIdentity, Mapping[str, Any], str]]()
     for row in history.dead_letters:
         if letter := tx.dead_letters.get(row["stream"], row["key_hash"]):
@@ -273,12 +273,12 @@ def _data(tx: Transaction, history: History) -> _Data:
         waiting = tx.waiting_records.records_among(row["stream"], [row["key_hash"]])
         raw += [(each.identity, each.raw, "waiting") for each in waiting]
     if history.scope is None:
-        return _Data([], {}, raw)
+        return _StoredData([], {}, raw)
     contents = tx.record_history.delivered_contents(history.scope, history.key_hash)
     intents = tx.intents.of_record(history.scope, history.key_hash)
     raw += [(each.identity, each.raw, each.status.replace("_", " ")) for each in intents if each.raw]
     accepted = tx.bindings.get(history.scope, [history.key_hash]).get(history.key_hash)
-    return _Data(contents, accepted.payload if accepted else {}, raw)
+    return _StoredData(contents, accepted.payload if accepted else {}, raw)
 
 
 def _identity(row: Mapping[str, Any]) -> RecordIdentity:
@@ -286,24 +286,26 @@ def _identity(row: Mapping[str, Any]) -> RecordIdentity:
     return RecordIdentity(*(row[name] for name in names))
 
 
-def _chosen(visit: Visit, contents: Sequence[DeliveredContent]) -> DeliveredContent | None:
+def _chosen_version(visit: Visit, contents: Sequence[DeliveredContent]) -> DeliveredContent | None:
     """Return the content of the version in the address, or at the end of the day in it, or else the last one."""
     if day := visit.query.get("day"):
-        end = _end_of(day)
+        end = _end_of_day(day)
         return next((each for each in reversed(contents) if each.at < end), None)
     wanted = visit.query.get("version", "")
     named = (each for each in contents if str(each.intent_id) == wanted)
     return next(named, contents[-1] if contents else None)
 
 
-def _end_of(day: str) -> datetime:
+def _end_of_day(day: str) -> datetime:
     try:
         return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
         raise PageError(400, f"{day} is no day.", "Write it as 2026-03-01.") from None
 
 
-def _versions(visit: Visit, named: Mapping[str, str], contents: Sequence[DeliveredContent]) -> Iterator[Iterator[Cell]]:
+def _version_rows(
+    visit: Visit, named: Mapping[str, str], contents: Sequence[DeliveredContent]
+) -> Iterator[Iterator[Cell]]:
     for each in contents:
         address = visit.link("record", **named, version=each.intent_id)
         cells: tuple[Cell, ...] = (
@@ -314,7 +316,7 @@ def _versions(visit: Visit, named: Mapping[str, str], contents: Sequence[Deliver
         yield iter(cells)
 
 
-def _content(version: DeliveredContent, personal: frozenset[str]) -> dict[str, Any]:
+def _version_values(version: DeliveredContent, personal: frozenset[str]) -> dict[str, Any]:
     return {
         "at": instant_text(version.at),
         "run": str(version.run_id),
@@ -328,7 +330,7 @@ def _members(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple
     return [(pointer, value_text(value)) for pointer, value in tried_records.leaves(shown) if shown]
 
 
-def _mapped(
+def _mapped_again(
     visit: Visit, project: Project, identity: RecordIdentity, raw: Mapping[str, Any], state: str
 ) -> dict[str, Any]:
     """Return a record's data as it was read, and what the mapping makes of it now."""
@@ -396,15 +398,17 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     }
 
 
-def _can_be_asked(visit: Visit, project: Project | None, history: History) -> bool:
-    if project is None or history.scope is None or _binding(history) is None:
+def _target_can_be_asked(visit: Visit, project: Project | None, history: History) -> bool:
+    if project is None or history.scope is None or _current_binding(history) is None:
         return False
     target = project.targets(visit.console.clock).get(history.scope.target)
     kind = None if target is None else target.resources.get(history.scope.resource)
     return kind is not None and kind.endpoint.reads
 
 
-def _held(accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
+def _compare_with_held(
+    accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]
+) -> dict[str, Any]:
     """Compare the payload that the target *accepted* last with what it holds now."""
     known, now = dict(tried_records.leaves(dict(accepted))), dict(tried_records.leaves(dict(held)))
     rows = [

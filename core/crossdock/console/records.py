@@ -28,22 +28,22 @@ _COLUMNS = ("key", "stream", "why", "member", "read from", "since", "attempts")
 _STATES = {state.option: state for state in RecordState}
 
 
-def overview(visit: Visit) -> Response:
+def show_overview(visit: Visit) -> Response:
     """Show how many records are open in each state, or what a search has found."""
-    wanted, in_messages = parameter(visit, "q"), visit.query.get("in") == "messages"
+    wanted, in_messages = query_parameter(visit, "q"), visit.query.get("in") == "messages"
     project, problem = project_or_problem(visit)
     scopes = {} if project is None else project.scopes
     found, first_line, elsewhere, files = list[History](), None, list[tuple[str, Table]](), 0
     with visit.reading() as tx:
         if not wanted:
             counts = _counts(visit, tx, RecordFilter(), project)
-            return _overview(visit, counts=counts, problem=problem)
+            return _overview_page(visit, counts=counts, problem=problem)
         if not in_messages:
             found, first_line = RecordSearch(tx, scopes).find(wanted)
         if len(found) == 1 and first_line is None:
-            return visit.go(record_address(visit, found[0]))
+            return visit.redirect(record_address(visit, found[0]))
         if not found:
-            listed = [(title, _counts(visit, tx, choice, project)) for title, choice in _searched(wanted)]
+            listed = [(title, _counts(visit, tx, choice, project)) for title, choice in _search_filters(wanted)]
             named = open_records.selection(None, wanted, None, None)
             if not in_messages and (number := tx.inbox.count(named)):  # a record of the inbox has no history yet
                 inbox = {RecordState.INBOX.option: number}
@@ -51,8 +51,8 @@ def overview(visit: Visit) -> Response:
             elsewhere = [(title, counts) for title, counts in listed if counts.rows]
             files = len(tx.intake.search(wanted, before=None, limit=1))
     if files and not elsewhere:
-        return visit.go(visit.link("files", name=wanted))
-    return _overview(
+        return visit.redirect(visit.link("files", name=wanted))
+    return _overview_page(
         visit,
         problem=problem,
         wanted=wanted,
@@ -64,7 +64,7 @@ def overview(visit: Visit) -> Response:
     )
 
 
-def _overview(visit: Visit, **values: Any) -> Response:
+def _overview_page(visit: Visit, **values: Any) -> Response:
     nothing: Mapping[str, Any] = {
         "counts": table((), []), "wanted": "", "found": table((), []), "nearest": "", "elsewhere": [], "files": "",
         "messages": "",
@@ -72,7 +72,7 @@ def _overview(visit: Visit, **values: Any) -> Response:
     return visit.show("records.html", f"Records of {visit.of_tenant.name}", **{**nothing, **values})
 
 
-def _searched(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
+def _search_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
     yield f"Read from {wanted}", RecordFilter(source=wanted)
     yield f"Handed over in {wanted}", RecordFilter(handed_over_in=wanted)
     yield f"With “{wanted}” in the message", RecordFilter(text=wanted)
@@ -109,13 +109,15 @@ def _found_row(visit: Visit, history: History) -> Iterator[Cell]:
 # ---- one state
 
 
-def listed(visit: Visit) -> Response:
+def show_records_in_state(visit: Visit) -> Response:
     """Show the records in one state, grouped by what they have in common."""
-    state = _STATES.get(visit.place["state"])
+    state = _STATES.get(visit.path_params["state"])
     if state is None:
-        raise PageError(404, f"There is no state {visit.place['state']}.", "The page of records has a link to each.")
-    kind, choice, name = state.option, choice_of(visit), parameter(visit, "group")
-    by_source, after = visit.query.get("by") == "file", parameter(visit, "after")
+        raise PageError(
+            404, f"There is no state {visit.path_params['state']}.", "The page of records has a link to each."
+        )
+    kind, choice, name = state.option, filter_of_address(visit), query_parameter(visit, "group")
+    by_source, after = visit.query.get("by") == "file", query_parameter(visit, "after")
     project, problem = project_or_problem(visit)
     streams = {} if project is None else project.scopes
     scopes = {} if project is None else open_records.scopes_of(project, choice)
@@ -144,9 +146,9 @@ def listed(visit: Visit) -> Response:
         state=state,
         problem=problem if state is RecordState.UNVERIFIED or visit.query.get("group") else "",
         total=total,
-        filters=_filters(state, narrowed),
+        filters=_filter_fields(state, narrowed),
         narrowed=narrowed,
-        groups=[_group(visit, kind, each, narrowed) for each in groups],
+        groups=[_group_values(visit, kind, each, narrowed) for each in groups],
         are_all_groups=len(groups) < open_record_pages.MOST_GROUPS,
         by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
         actions=[] if name or choice.text or choice.handed_over_in else _actions(visit, kind, choice),
@@ -160,7 +162,7 @@ def listed(visit: Visit) -> Response:
 _PARAMETERS = ("stream", "reason", "key", "file", "batch", "text", "group")
 
 
-def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
@@ -179,7 +181,7 @@ def _actions(visit: Visit, kind: str, choice: RecordFilter) -> Sequence[tuple[st
     return actions_of(visit, kind, choice.stream, choice.code, choice.key, choice.source)
 
 
-def _group(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[str, str]) -> dict[str, Any]:
+def _group_values(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[str, str]) -> dict[str, Any]:
     parameters = {**narrowed, **group.choice}
     chosen = RecordFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
     return {
@@ -229,15 +231,15 @@ def _parent_text(parent: Parent) -> str:
     return f"{resource} {namespace}:{key}"
 
 
-def choice_of(visit: Visit) -> RecordFilter:
+def filter_of_address(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
-    given = {name: parameter(visit, name) or None for name in _PARAMETERS}
+    given = {name: query_parameter(visit, name) or None for name in _PARAMETERS}
     choice = open_records.selection(given["stream"], given["key"], given["reason"], None, given["file"])
     chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
     return replace(chosen, key_hash=open_records.key_hash_of(chosen))
 
 
-def parameter(visit: Visit, name: str) -> str:
+def query_parameter(visit: Visit, name: str) -> str:
     """Return a parameter of the address, empty if it is missing."""
     return visit.query.get(name, "").strip()
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from crossdock.console.overviews import JobLine, Light, Overview
-from crossdock.console.visits import link
+from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
+from crossdock.console.visits import tenant_address
 from crossdock.errors import with_code
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
@@ -62,57 +62,65 @@ REPAIRS = {
 
 def remedies(tenant: str, found: Overview) -> list[Remedy]:
     """Return what needs a person, what has waited longest first."""
-    of_jobs = (_of_job(tenant, line, found) for line in found.jobs if not _only_waits_for_approval(line, found))
-    listed = [*filter(None, of_jobs), *_of_records(tenant, found)]
+    of_jobs = (_job_remedy(tenant, line, found) for line in found.jobs if not _only_waits_for_approval(line, found))
+    listed = [*filter(None, of_jobs), *_record_remedies(tenant, found)]
     return sorted(listed, key=lambda each: (each.since is None, each.since or found.at))
 
 
-def next_step(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
+def next_step(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
     """Return what to do about one job; None if nothing is to be done."""
     if _only_waits_for_approval(line, found):
-        return next(_of_approvals(tenant, found), None)
-    if line.light is Light.DEGRADED:
-        return next(_of_records(tenant, found), None) or _goes_on(tenant, found)
-    if line.light is Light.NEW:
+        return next(_approval_remedies(tenant, found), None)
+    if line.condition is JobCondition.DEGRADED:
+        return next(_record_remedies(tenant, found), None) or _no_action_needed(tenant, found)
+    if line.condition is JobCondition.NEW:
         do = "Nothing: it begins when it is due, if a scheduler runs."
-        return Remedy(tenant, "", do, link(tenant, "settings", "schedule"), None)
-    return _of_job(tenant, line, found)
+        return Remedy(tenant, "", do, tenant_address(tenant, "settings", "schedule"), None)
+    return _job_remedy(tenant, line, found)
 
 
-def _of_job(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
+def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
     name = f"Job {line.job}" if line.job else "The last run"
-    if line.light is Light.MISSING:
-        return _of_missing(tenant, name, line)
-    if line.light is Light.PAUSED:
-        what = _sentence(f"{name} is paused: {line.note or 'nothing starts until it is resumed'}")
+    if line.condition is JobCondition.MISSING:
+        return _missed_run_remedy(tenant, name, line)
+    if line.condition is JobCondition.PAUSED:
+        what = _with_full_stop(f"{name} is paused: {line.note or 'nothing starts until it is resumed'}")
         do = "Resume it when its runs may start again."
-        return Remedy(tenant, what, do, link(tenant, "runs", job=line.job), line.since)
-    if line.light is not Light.FAILED:
+        return Remedy(tenant, what, do, tenant_address(tenant, "runs", job=line.job), line.since)
+    if line.condition is not JobCondition.FAILED:
         return None
-    error = next((each for each in line.errors if not _is_limit(each, found)), None) or next(iter(line.errors), None)
+    error = next((each for each in line.errors if not _is_limit_error(each, found)), None) or next(
+        iter(line.errors), None
+    )
     code = "not_started" if line.run is None else "" if error is None else error.category or error.code or ""
     do, parts = REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
-    address = link(tenant, *(parts or ("runs", line.run.id))) if line.run else link(tenant, "runs", job=line.job)
-    what = f"{name} for {line.business_date} did not end as it should: {_reason(line, error)}"
-    return Remedy(tenant, what, do, address, line.since, _sentence(error.advice) if error and error.advice else "")
+    address = (
+        tenant_address(tenant, *(parts or ("runs", line.run.id)))
+        if line.run
+        else tenant_address(tenant, "runs", job=line.job)
+    )
+    what = f"{name} for {line.business_date} did not end as it should: {_failure_sentence(line, error)}"
+    return Remedy(
+        tenant, what, do, address, line.since, _with_full_stop(error.advice) if error and error.advice else ""
+    )
 
 
-def _of_missing(tenant: str, name: str, line: JobLine) -> Remedy:
+def _missed_run_remedy(tenant: str, name: str, line: JobOverview) -> Remedy:
     assert line.delay is not None
     due = "at an unknown time" if line.since is None else f"at {instant_text(line.since)}"
     what = f"{name} for {line.business_date} has not begun; it was due {due}: {line.delay.text}."
     if line.delay.run is not None:
-        address = link(tenant, "runs", line.delay.run.id)
+        address = tenant_address(tenant, "runs", line.delay.run.id)
         return Remedy(tenant, what, f"Wait for run {line.delay.run.id}, or stop it.", address, line.since)
     if line.delay.job:
         do = f"See why {line.delay.job} has not ended."
-        return Remedy(tenant, what, do, link(tenant, "runs", job=line.delay.job), line.since)
+        return Remedy(tenant, what, do, tenant_address(tenant, "runs", job=line.delay.job), line.since)
     do = "Start the job now, and see that 'crossdock schedule' runs."
-    return Remedy(tenant, what, do, link(tenant, "do", "start-job", job=line.job), line.since)
+    return Remedy(tenant, what, do, tenant_address(tenant, "do", "start-job", job=line.job), line.since)
 
 
-def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
-    yield from _of_approvals(tenant, found)
+def _record_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
+    yield from _approval_remedies(tenant, found)
     for file, is_marked in found.late:
         records, due = counted(file.records, "record"), instant_text(file.due_at)
         what = f"{file.target} has not acknowledged {file.name} with {records}, which was due by {due}."
@@ -121,54 +129,58 @@ def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
             do = "Ask the partner whether it has the file; after the next run the records can be resolved."
         state = RecordState.OVERDUE if is_marked else RecordState.HANDED_OVER
         batch = None if is_marked else file.name  # a list of one file has no action, because no command takes a file
-        address = link(tenant, "records", state.option, stream=file.stream, batch=batch)
+        address = tenant_address(tenant, "records", state.option, stream=file.stream, batch=batch)
         yield Remedy(tenant, what, do, address, file.due_at)
     for each in found.open:
         if each.state in _OPEN:
             words, do = _OPEN[each.state]
             verb = _verb(each.number, "is", "are")
             what = f"{counted(each.number, 'record')} {verb} {words}."
-            yield Remedy(tenant, what, do, link(tenant, "records", each.state.option), each.since)
+            yield Remedy(tenant, what, do, tenant_address(tenant, "records", each.state.option), each.since)
 
 
-def _of_approvals(tenant: str, found: Overview) -> Iterator[Remedy]:
+def _approval_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
     if found.held:
         verb = _verb(found.held, "waits", "wait")
         what = f"{counted(found.held, 'change')} of {', '.join(sorted(found.held_streams))} beyond a limit {verb}"
         do = "Look at them, then approve them, or correct the source."
-        yield Remedy(tenant, f"{what} for a decision.", do, link(tenant, "approvals"), found.held_since)
+        yield Remedy(tenant, f"{what} for a decision.", do, tenant_address(tenant, "approvals"), found.held_since)
     elif found.approved:
         do = "Start it again to make the changes that were approved, or wait for the next run."
-        yield Remedy(tenant, "Approved changes are not made yet.", do, link(tenant, "approvals"), None)
+        yield Remedy(tenant, "Approved changes are not made yet.", do, tenant_address(tenant, "approvals"), None)
 
 
-def _goes_on(tenant: str, found: Overview) -> Remedy:
+def _no_action_needed(tenant: str, found: Overview) -> Remedy:
     for each in found.open:
         if each.state in _GO_ON:
-            return Remedy(tenant, "", _GO_ON[each.state], link(tenant, "records", each.state.option), each.since)
-    return Remedy(tenant, "", "Nothing: what was open was settled since.", link(tenant, "records"), None)
+            return Remedy(
+                tenant, "", _GO_ON[each.state], tenant_address(tenant, "records", each.state.option), each.since
+            )
+    return Remedy(tenant, "", "Nothing: what was open was settled since.", tenant_address(tenant, "records"), None)
 
 
-def _only_waits_for_approval(line: JobLine, found: Overview) -> bool:
+def _only_waits_for_approval(line: JobOverview, found: Overview) -> bool:
     errors = line.errors
-    return line.light is Light.FAILED and bool(errors) and all(_is_limit(each, found) for each in errors)
+    return (
+        line.condition is JobCondition.FAILED and bool(errors) and all(_is_limit_error(each, found) for each in errors)
+    )
 
 
-def _is_limit(error: RunMessage, found: Overview) -> bool:
+def _is_limit_error(error: RunMessage, found: Overview) -> bool:
     return (error.category or error.code) == "refused" and error.stream in found.held_streams | found.approved
 
 
-def _reason(line: JobLine, error: RunMessage | None) -> str:
+def _failure_sentence(line: JobOverview, error: RunMessage | None) -> str:
     if error is not None:
         first = error.message.split("\n")[0]
         text = f"{error.place}: {first}" if error.place else first
-        return with_code(text, error.code) if error.code else _sentence(text)
-    return _sentence(line.note or "its end was not recorded")
+        return with_code(text, error.code) if error.code else _with_full_stop(text)
+    return _with_full_stop(line.note or "its end was not recorded")
 
 
 def _verb(number: int, one: str, several: str) -> str:
     return one if number == 1 else several
 
 
-def _sentence(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.calendar_grid import grid, late_files
+from crossdock.console.calendar_grid import grid, late_files_table
 from crossdock.console.visits import PageError, Visit
 from crossdock.runs.job_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
@@ -14,18 +14,18 @@ from crossdock.runs.month_summary import month_name
 _SHOWN = 35  # business dates: five weeks
 
 
-def calendar(visit: Visit) -> Response:
+def show_calendar(visit: Visit) -> Response:
     asked = visit.query.get("until")
     jobs, problem = visit.jobs()
     with visit.reading() as tx:
         newest = max([visit.now.date(), *(date.fromisoformat(run.business_date) for run in tx.runs.listed(limit=1))])
-        until = newest if asked is None else business_date(asked)
+        until = newest if asked is None else parse_business_date(asked)
         found = job_calendar(tx, jobs, until - timedelta(days=_SHOWN - 1), until, visit.now)
     return visit.show(
         "calendar.html",
         "Calendar",
         grid=grid(found, visit.link),
-        late_files=late_files(found, visit.link),
+        late_files=late_files_table(found, visit.link),
         problem=problem,
         until=until.isoformat(),
         earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),
@@ -34,7 +34,7 @@ def calendar(visit: Visit) -> Response:
     )
 
 
-def business_date(text: str) -> date:
+def parse_business_date(text: str) -> date:
     """Return the date of a parameter. Raises PageError."""
     try:
         found = date.fromisoformat(text)

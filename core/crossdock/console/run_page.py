@@ -9,9 +9,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from crossdock.console import pages, plots
-from crossdock.console.allowance_plot import plotted
-from crossdock.console.page_tables import Addresses, Cell, Link, Table, accounts, listing, no_address, table
+from crossdock.console import page_rendering, plots
+from crossdock.console.allowance_plot import plot_allowance
+from crossdock.console.page_tables import Addresses, Cell, Link, Table, count_tables, listing, no_address, table
 from crossdock.console.plots import BarPlot
 from crossdock.console.run_progress import progress_text
 from crossdock.runs import run_comparison, run_lines, timing_lines
@@ -76,10 +76,12 @@ OF_A_FILE = Reader()
 
 def page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
-    return pages.render("run.html", layout="layout.html", **values(tx, run, at=at, tenant=tenant, config=config))
+    return page_rendering.render(
+        "run.html", layout="layout.html", **template_values(tx, run, at=at, tenant=tenant, config=config)
+    )
 
 
-def values(
+def template_values(
     tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: Reader = OF_A_FILE
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
@@ -93,8 +95,8 @@ def values(
         "meaning": RunState(run.status).meaning,
         "tenant": tenant,
         "config": config.name,
-        "job": _job(run),
-        "progress": _progress(tx, run, at),
+        "job": _started_by_text(run),
+        "progress": _progress_sentence(tx, run, at),
         "actions": [],
         "in_console": not reader.has_lists,
         "personal_address": "",
@@ -106,15 +108,15 @@ def values(
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
         "facts": _facts(run, reader.address),
         "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
-        "files": table(_FILES, _files(tx, run, at)),
-        "accounts": accounts(streams),
-        "sheets": list(_sheets(run.id, streams, reader.address)),
+        "files": table(_FILES, _file_rows(tx, run, at)),
+        "accounts": count_tables(streams),
+        "sheets": list(_balance_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
-        "changes": _changes(state, run, reader),
+        "changes": _changed_members_values(state, run, reader),
         "comparison": _comparison(tx, run, reader.address),
-        "steps": _steps(run),
-        "allowance": _allowance(run),
-        "deliveries": _deliveries(state.deliveries(run)),
+        "steps": _steps_table(run),
+        "allowance": _allowance_values(run),
+        "deliveries": _deliveries_table(state.deliveries(run)),
         "log": table(_LOG, ((each.level, each.stream, each.text.split("\n")) for each in run.messages)),
         "words": [(word.shown, word.meaning) for word in run_lines.explained_words(run)],
         "at": instant_text(at),
@@ -122,11 +124,11 @@ def values(
     }
 
 
-def _progress(tx: Transaction, run: RunRecord, now: datetime) -> str:
+def _progress_sentence(tx: Transaction, run: RunRecord, now: datetime) -> str:
     return f"In progress: {progress_text(tx, run, now)}." if run.status == "running" else ""
 
 
-def _job(run: RunRecord) -> str:
+def _started_by_text(run: RunRecord) -> str:
     command = f"started by crossdock {run.command}" if run.command else "started manually"
     return f"job {run.job}" if run.job else command
 
@@ -153,19 +155,19 @@ def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _files(tx: Transaction, run: RunRecord, now: datetime) -> Iterator[tuple[Cell, ...]]:
+def _file_rows(tx: Transaction, run: RunRecord, now: datetime) -> Iterator[tuple[Cell, ...]]:
     """Yield the files of the tally with the facts of those that the run has accepted, then others that it has."""
     end = run.finished_at or now
     accepted = tx.intake.accepted_between(run.started_at, end, limit=_FILES_LISTED)
     facts = {(stream, file.name): file for stream, file in accepted}
     for stream, account in (run.tally or {}).items():
-        for name, rows in _files_of(account):
-            yield stream, name, rows, *_file_facts(facts.pop((stream, name), None))
+        for name, rows in _files_of_tally(account):
+            yield stream, name, rows, *_file_cells(facts.pop((stream, name), None))
     for (stream, name), file in facts.items():
-        yield stream, name, "", *_file_facts(file)
+        yield stream, name, "", *_file_cells(file)
 
 
-def _file_facts(file: FileFacts | None) -> tuple[Cell, ...]:
+def _file_cells(file: FileFacts | None) -> tuple[Cell, ...]:
     if file is None:
         return "", "", "", ""
     accepted = "" if file.accepted_at is None else instant_text(file.accepted_at)
@@ -173,7 +175,7 @@ def _file_facts(file: FileFacts | None) -> tuple[Cell, ...]:
     return file.size, instant_text(file.modified_at), f"{accepted}{undone}", file.content_hash[:16]
 
 
-def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
+def _files_of_tally(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
     for file in stream.get("files", ()):
         unread = "unchanged" if stream.get("input") == "unchanged" else "not imported"
         yield file["name"], unread if file["rows"] is None else file["rows"]
@@ -183,10 +185,11 @@ def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
         yield run_lines.input_sentence(stream) or "", ""
 
 
-def _sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
+def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
     for sheet in run_lines.balance_sheets(streams):
         sides = [
-            [_term(run, sheet, term, number, address) for term, number in side] for side in (sheet.came, sheet.became)
+            [_term_cells(run, sheet, term, number, address) for term, number in side]
+            for side in (sheet.came, sheet.became)
         ]
         yield {
             "caption": f"{sheet.stream}: {sheet.of}",
@@ -196,7 +199,7 @@ def _sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterato
         }
 
 
-def _term(run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
+def _term_cells(run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
     shown = term.shown if isinstance(term, StateWord) else term
     if term == RecordTerm.REJECTED:
         return shown, Link(f"{number:,}", address("records", "rejected", stream=sheet.stream))
@@ -205,28 +208,28 @@ def _term(run: int, sheet: BalanceSheet, term: str, number: int, address: Addres
     return shown, f"{number:,}"
 
 
-def _changes(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
+def _changed_members_values(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
     found = changed_members(state, run.id, reader.masks)
     if not found.members:
         return None
     columns = _MEMBERS if reader.masks is None else (*_MEMBERS, "first examples")
-    rows = ((each.stream, each.member, each.times, *_examples(each, reader)) for each in found.members)
+    rows = ((each.stream, each.member, each.times, *_example_cells(each, reader)) for each in found.members)
     only = "" if found.are_all else f"Only the first {found.operations:,} operations of this run were looked at."
     return {"table": table(columns, rows), "only": only}
 
 
-def _examples(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
+def _example_cells(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
     if reader.masks is not None:
         yield [
             Link(
-                f"{each.key}: {_change(each.difference)}",
+                f"{each.key}: {_difference_text(each.difference)}",
                 reader.address("record", stream=changed.stream, key=each.key),
             )
             for each in changed.examples
         ]
 
 
-def _change(difference: MemberDifference) -> str:
+def _difference_text(difference: MemberDifference) -> str:
     return f"{value_text(difference.before)} -> {value_text(difference.after)}"
 
 
@@ -246,18 +249,18 @@ def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str
     ]
     return {
         "remarks": compared.remarks,
-        "plots": [_plot(each, compared) for each in compared.measures],
+        "plots": [_measure_plot(each, compared) for each in compared.measures],
         "table": table(columns, reversed(rows)),
     }
 
 
-def _plot(measure: Measure, compared: Comparison) -> BarPlot:
+def _measure_plot(measure: Measure, compared: Comparison) -> BarPlot:
     found = zip(compared.runs, measure.values, measure.texts, strict=True)
     values = [plots.Value(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
     return plots.bar_plot(measure.name.capitalize(), values, marks_last=True)
 
 
-def _steps(run: RunRecord) -> Table:
+def _steps_table(run: RunRecord) -> Table:
     found = timing_lines.waterfall(run)
     whole = max((began + lasted for step in found for began, lasted in step.spans), default=timedelta())
     rows = (
@@ -266,7 +269,7 @@ def _steps(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            plots.time_line(step, whole),
+            plots.step_timeline(step, whole),
         )
         for step in found
         if step.total.lasted
@@ -274,18 +277,20 @@ def _steps(run: RunRecord) -> Table:
     return table(_STEPS, rows, kind="waterfall")
 
 
-def _allowance(run: RunRecord) -> dict[str, Any] | None:
+def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
     if (summary := timing_lines.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
-    return {"plot": plotted(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
+    return {"plot": plot_allowance(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
 
 
-def _deliveries(found: Sequence[StreamDelivery]) -> Table:
-    return table(_DELIVERIES, ((each.stream, each.operations, *_times(each)) for each in found), kind="numbers")
+def _deliveries_table(found: Sequence[StreamDelivery]) -> Table:
+    return table(
+        _DELIVERIES, ((each.stream, each.operations, *_delivery_times(each)) for each in found), kind="numbers"
+    )
 
 
-def _times(delivery: StreamDelivery) -> tuple[str, str, str]:
+def _delivery_times(delivery: StreamDelivery) -> tuple[str, str, str]:
     began, ended = delivery.began, delivery.ended
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
@@ -294,7 +299,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) 
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
     reasons = state.reasons_by_stream(run.id)
     number = len({each.code for each in reasons})
-    lists = _Lists(state, reader, _LISTS_BYTES // (number + 3))
+    lists = _OpenRecordLists(state, reader, _LISTS_BYTES // (number + 3))
     unsent = state.count_unsent()
     return {
         "rejected": lists.rejected(run, reasons),
@@ -305,7 +310,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) 
     }
 
 
-class _Lists:
+class _OpenRecordLists:
     """Lists of open records, each of at most *room* bytes, or where the reader finds them."""
 
     def __init__(self, state: RunDetails, reader: Reader, room: int) -> None:
@@ -318,7 +323,9 @@ class _Lists:
         return {
             "records": counted(sum(reason.records for reason in reasons), "record"),
             "by_stream": table(columns, map(self._reason_row, reasons)),
-            "reasons": [self._reason(run, each) for each in summed_by_code(reasons)] if self._reader.has_lists else [],
+            "reasons": [self._reason_values(run, each) for each in summed_by_code(reasons)]
+            if self._reader.has_lists
+            else [],
         }
 
     def _reason_row(self, reason: StreamReasonCount) -> Iterator[Cell]:
@@ -330,7 +337,7 @@ class _Lists:
         if self._reader.may_operate:
             yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
-    def _reason(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
+    def _reason_values(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
         rows = map(_rejected_row, self._state.rejected_with_reason(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
@@ -341,13 +348,13 @@ class _Lists:
 
     def waiting(self) -> dict[str, Any] | None:
         number, found = self._state.oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
-        return self._listed(_WAITING, map(_waiting_row, found), number, "waiting")
+        return self._list_values(_WAITING, map(_waiting_row, found), number, "waiting")
 
     def undecided(self, status: str) -> dict[str, Any] | None:
         number, found = self._state.oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
-        return self._listed(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"))
+        return self._list_values(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"))
 
-    def _listed(
+    def _list_values(
         self, columns: Sequence[str], rows: Iterable[tuple[Cell, ...]], number: int, state: str
     ) -> dict[str, Any] | None:
         if not number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from crossdock.console.connection_facts import level_text
+from crossdock.console.connection_facts import bucket_level_text
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import counted
@@ -18,10 +18,10 @@ def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
     text = (
         f"{counted(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a second{refused}"
     )
-    return f"{text}; {_end(tx, run, lasts, now)}; {_allowance(tx, now)}"
+    return f"{text}; {_expected_end_text(tx, run, lasts, now)}; {_allowance_text(tx, now)}"
 
 
-def _end(tx: Transaction, run: RunRecord, lasts: float, now: datetime) -> str:
+def _expected_end_text(tx: Transaction, run: RunRecord, lasts: float, now: datetime) -> str:
     expected = tx.scheduled_runs.expected_seconds_and_requests(run.job) if run.job else None
     if expected is None:
         return "its end is unknown, because no run of its job has ended yet" if run.job else "its end is unknown"
@@ -31,8 +31,8 @@ def _end(tx: Transaction, run: RunRecord, lasts: float, now: datetime) -> str:
     return f"expected to end at {instant_text(now + timedelta(seconds=seconds - lasts))}"
 
 
-def _allowance(tx: Transaction, now: datetime) -> str:
+def _allowance_text(tx: Transaction, now: datetime) -> str:
     known = tx.buckets.get(PLATFORM)
     rate = known.estimate.rate_per_s if known else None
     shown = "" if rate is None else f", {rate * 60:,.0f} a minute"
-    return f"allowance of the platform: {level_text(known, now)}{shown}"
+    return f"allowance of the platform: {bucket_level_text(known, now)}{shown}"

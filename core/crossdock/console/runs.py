@@ -11,8 +11,8 @@ from crossdock.console import run_page
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
-from crossdock.console.personal_data import is_shown
-from crossdock.console.run_calendar import business_date
+from crossdock.console.personal_data_access import log_access_if_shown
+from crossdock.console.run_calendar import parse_business_date
 from crossdock.console.run_page import Reader
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.errors import CrossdockError
@@ -25,11 +25,11 @@ _LISTED = 50
 _AGAIN = frozenset({"incomplete", "failed"})
 
 
-def listed(visit: Visit) -> Response:
+def show_runs(visit: Visit) -> Response:
     job, status, day = (visit.query.get(name) or None for name in ("job", "status", "date"))
     is_manual, before = visit.query.get("manual") == "1", whole_number(visit.query.get("before"))
     if day is not None:
-        day = business_date(day).isoformat()
+        day = parse_business_date(day).isoformat()
     chosen = {"job": job, "status": status, "date": day, "manual": 1 if is_manual else None}
     with visit.reading() as tx:
         found = tx.runs.listed(
@@ -50,22 +50,24 @@ def listed(visit: Visit) -> Response:
     )
 
 
-def run_of(visit: Visit, tx: Transaction) -> RunRecord:
+def run_of_address(visit: Visit, tx: Transaction) -> RunRecord:
     """Return the run that the address names, or raise PageError if it was not kept."""
-    number = whole_number(visit.place["run"])
+    number = whole_number(visit.path_params["run"])
     run = None if number is None else tx.runs.get(number)
     if run is None:
-        raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
+        raise PageError(
+            404, f"There is no run {visit.path_params['run']}.", "The list of runs has those that were kept."
+        )
     return run
 
 
-def one(visit: Visit) -> Response:
+def show_run(visit: Visit) -> Response:
     reader, is_personal = _reader(visit)
     with visit.reading() as tx:
-        run = run_of(visit, tx)
+        run = run_of_address(visit, tx)
         tenant = visit.of_tenant
-        shown = run_page.values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
-    is_offered = visit.sees_personal_data and not is_personal and reader.masks is not None
+        shown = run_page.template_values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
+    is_offered = visit.may_see_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
         "explained": meanings(visit, (each.code for each in run.messages if each.level == "error")),
@@ -84,7 +86,7 @@ def _reader(visit: Visit) -> tuple[Reader, bool]:
         masks = visit.project().masks
     except CrossdockError:
         masks = None
-    is_personal = masks is not None and is_shown(visit, f"run {visit.place['run']}")
+    is_personal = masks is not None and log_access_if_shown(visit, f"run {visit.path_params['run']}")
     masks = Masks({}) if is_personal else masks
     return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False), is_personal
 

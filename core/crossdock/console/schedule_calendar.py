@@ -24,7 +24,7 @@ _Days = Mapping[date, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class ScheduleCalendar:
     """*days* has a row for each day and a column for each job. *notes* say what holds for a job as a whole."""
 
     days: Table
@@ -32,7 +32,7 @@ class Calendar:
     changes: Sequence[str]
 
 
-def calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Calendar:
+def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> ScheduleCalendar:
     until = now + timedelta(days=DAYS)
     found: dict[str, dict[date, list[dict[str, Any]]]] = {name: defaultdict(list) for name in jobs}
     for row in preview_rows(tx, jobs, now, DAYS):
@@ -54,18 +54,18 @@ def calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> C
     rows = (
         (
             f"{day:%a %Y-%m-%d}" + (", clocks change" if day in changed else ""),
-            *([*_runs(found[name].get(day, [])), *hindered[name].get(day, [])] for name in jobs),
+            *([*_run_texts(found[name].get(day, [])), *hindered[name].get(day, [])] for name in jobs),
         )
         for day in days
     )
-    return Calendar(
+    return ScheduleCalendar(
         table(("day", *jobs), rows, kind="days"),
-        [_note(name, job, is_paused=name in tx.scheduled_runs.paused_jobs()) for name, job in jobs.items()],
+        [_job_note(name, job, is_paused=name in tx.scheduled_runs.paused_jobs()) for name, job in jobs.items()],
         [text for _, text in changes],
     )
 
 
-def _runs(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _run_texts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Describe the runs of one job on one day."""
     if len(rows) > _EACH:
         yield f"{counted(len(rows), 'run')}, {rows[0]['begins']:%H:%M} to {rows[-1]['begins']:%H:%M}"
@@ -102,7 +102,7 @@ def _clock_changes(
         yield before.date(), f"{text}{after:%H:%M}; {meant}."
 
 
-def _note(name: str, job: JobConfig, *, is_paused: bool) -> str:
+def _job_note(name: str, job: JobConfig, *, is_paused: bool) -> str:
     schedule = job.schedule
     when = f"every {schedule.every}" if schedule.every else f"at {', '.join(schedule.at or ())}"
     when = f"by the crontab line {schedule.cron}" if schedule.cron else when

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from crossdock.console import pages
+from crossdock.console import page_rendering
 from crossdock.errors import RefusedError
 
 
@@ -15,7 +15,7 @@ def sealed(page: str) -> tuple[bytes, str]:
     return above + _last_line(digest), digest
 
 
-def digest_of(content: bytes) -> str:
+def verified_digest(content: bytes) -> str:
     """Return the hash of *content*, or raise RefusedError if the last line does not name it."""
     above = content[: content.rfind(b"\n", 0, -1) + 1]
     digest = sha256(above).hexdigest()
@@ -30,4 +30,4 @@ def digest_of(content: bytes) -> str:
 
 
 def _last_line(digest: str) -> bytes:
-    return pages.render("seal.html", digest=digest).encode()
+    return page_rendering.render("seal.html", digest=digest).encode()

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from crossdock.console.app import app
-from crossdock.console.overviews import Overviews
 from crossdock.console.people import user_of_this_machine
 from crossdock.console.protection import Protection
 from crossdock.console.routes import PAGES
+from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.tenants import Tenants
 from crossdock.console.visits import Console
 from crossdock.errors import ConfigError
@@ -47,11 +47,11 @@ def serve(
     console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
     served = app(console, PAGES, names, sign_in.who_is if sign_in else lambda _, __: user)
-    guarded, tls = protection.guarded(served), protection.tls()
+    guarded, tls = protection.trusting_proxies(served), protection.tls_context()
     try:
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url
     finally:
         console.overviews.close()
-        console.slow_readings.close()
+        console.background_readings.close()
         tenants.close()

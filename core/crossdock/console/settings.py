@@ -17,9 +17,9 @@ from crossdock.config.project.effective_config import (
     effective_settings,
 )
 from crossdock.config.project.project import Project
-from crossdock.console.actions import offered
+from crossdock.console.actions import permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.schedule_calendar import DAYS, calendar
+from crossdock.console.schedule_calendar import DAYS, schedule_calendar
 from crossdock.console.visits import Visit
 from crossdock.errors import ConfigError, coded
 from crossdock.runs.mapping_changes import mapping_changed_since
@@ -36,7 +36,7 @@ _BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading
 _LOOKED_AT = 50  # runs
 
 
-def shown(visit: Visit) -> Response:
+def show_settings(visit: Visit) -> Response:
     """Show the effective config, or why it cannot be loaded, and how it differs from that of the last run."""
     tenant, only_written = visit.of_tenant, visit.query.get("only") == "written"
     project: Project | None
@@ -48,14 +48,14 @@ def shown(visit: Visit) -> Response:
     with visit.reading() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
         then = tx.run_configs.last()
-        streams = [] if project is None else list(_streams(visit, tx, project))
-        notes = [] if project is None else list(_notes(tx, project))
+        streams = [] if project is None else list(_stream_rows(visit, tx, project))
+        notes = [] if project is None else list(_config_and_state_differences(tx, project))
     return visit.show(
         "settings.html",
         f"Settings of {tenant.name}",
         errors=errors,
         only_written=only_written,
-        files=table(_FILES, (_file(path) for path in tenant.files)),
+        files=table(_FILES, (_file_row(path) for path in tenant.files)),
         compared=None if project is None or then is None else _compared(visit, then, project, settings),
         last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
         streams=table(_STREAMS, streams),
@@ -65,10 +65,10 @@ def shown(visit: Visit) -> Response:
     )
 
 
-def schedule(visit: Visit) -> Response:
+def show_schedule(visit: Visit) -> Response:
     project = visit.project()
     with visit.reading() as tx:
-        found = calendar(tx, project.jobs, visit.now) if project.jobs else None
+        found = schedule_calendar(tx, project.jobs, visit.now) if project.jobs else None
     return visit.show("schedule.html", f"Schedule of {visit.of_tenant.name}", calendar=found, days=DAYS)
 
 
@@ -79,15 +79,15 @@ def _sections(settings: Iterable[Setting], folder: Path) -> Iterator[tuple[str, 
         return each.place[: 2 if each.place[0] in _BY_NAME else 1]
 
     for place, found in groupby(settings, key=section):
-        rows = ((_below(each, place), each.value, _origin(each, folder)) for each in found)
+        rows = ((_name_in_section(each, place), each.value, _origin_text(each, folder)) for each in found)
         yield ".".join(map(str, place)), table(_SETTINGS, rows, kind="settings")
 
 
-def _below(each: Setting, section: tuple[str | int, ...]) -> str:
+def _name_in_section(each: Setting, section: tuple[str | int, ...]) -> str:
     return ".".join(map(str, each.place[len(section) :] or each.place[-1:]))
 
 
-def _origin(each: Setting, folder: Path) -> str:
+def _origin_text(each: Setting, folder: Path) -> str:
     if each.origin is None:
         return "default"
     path, *place = each.origin
@@ -98,7 +98,7 @@ def _shown_path(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def _file(path: Path) -> tuple[Cell, ...]:
+def _file_row(path: Path) -> tuple[Cell, ...]:
     try:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
@@ -108,7 +108,7 @@ def _file(path: Path) -> tuple[Cell, ...]:
 
 def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterable[Setting]) -> dict[str, Any]:
     """Return the settings that have another value now than the run *then* had."""
-    origins = {each.place: _origin(each, visit.of_tenant.config.parent) for each in settings}
+    origins = {each.place: _origin_text(each, visit.of_tenant.config.parent) for each in settings}
     written = {each.place for each in settings if each.origin}
     found = changed_settings(then.content, effective_of(project))
     changed = [each for each in found if each.then is not None or each.place in written]  # no defaults of a new part
@@ -127,7 +127,7 @@ def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterabl
     }
 
 
-def _streams(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
+def _stream_rows(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
     for connection in project.connections:
         for name, stream in connection.named_streams():
             version, finished = stream.version, tx.intake.last_finished(name)
@@ -137,16 +137,18 @@ def _streams(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[
                 Link(name, visit.link("records", stream=name)),
                 version[:8],
                 "" if finished is None else instant_text(finished.at),
-                _changed_mapping(visit, name, changed) if changed else "yes" if was_read else "not read yet",
+                _changed_mapping_cell(visit, name, changed) if changed else "yes" if was_read else "not read yet",
             )
 
 
-def _changed_mapping(visit: Visit, name: str, changed: str) -> Cell:
-    planned = [Link(f"{title}: {name}", address) for title, address in offered(visit, ("plan", {"streams": name}))]
+def _changed_mapping_cell(visit: Visit, name: str, changed: str) -> Cell:
+    planned = [
+        Link(f"{title}: {name}", address) for title, address in permitted_actions(visit, ("plan", {"streams": name}))
+    ]
     return [Link(f"no, changed {changed}: the next run maps all records again that the source still has", ""), *planned]
 
 
-def _notes(tx: Transaction, project: Project) -> Iterator[str]:
+def _config_and_state_differences(tx: Transaction, project: Project) -> Iterator[str]:
     """Say which streams and jobs the state knows and the config has no more, or the other way round."""
     known = tx.scheduled_runs.latest_by_job()
     for name in sorted(known.keys() - project.jobs.keys()):

@@ -7,9 +7,9 @@ import re
 
 from starlette.responses import Response
 
-from crossdock.console.sign_in.attempts import BusyError, TooManyAttemptsError
+from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
 from crossdock.console.sign_in.openid_provider import RefusedError
-from crossdock.console.sign_in.ways import SignIn
+from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.console.visits import PageError, Visit
 from crossdock.values.display_texts import counted
 
@@ -17,62 +17,68 @@ _MAX_WANTED = 2_000  # characters
 _OF_THIS_SERVER = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # printable ASCII without a backslash, and no other host
 
 
-def asked(visit: Visit) -> Response:
-    wanted = own_address(visit.query.get("next", ""))
-    return visit.go(wanted) if visit.person.name else _page(visit, _of(visit), wanted)
+def show_sign_in(visit: Visit) -> Response:
+    wanted = address_of_this_server(visit.query.get("next", ""))
+    return visit.redirect(wanted) if visit.person.name else _sign_in_page(visit, _required_sign_in(visit), wanted)
 
 
-def by_password(visit: Visit) -> Response:
+def sign_in_with_password(visit: Visit) -> Response:
     """Check a name and its password."""
-    sign_in, form = _of(visit), visit.form
+    sign_in, form = _required_sign_in(visit), visit.form
     if sign_in.accounts is None or form is None:
         raise PageError(404, "There are no accounts here.")
-    name, wanted = form.first_or_empty("name").lower(), own_address(form.first_or_empty("next"))
+    name, wanted = form.first_or_empty("name").lower(), address_of_this_server(form.first_or_empty("next"))
     password = next(iter(form.all("password")), "")
     try:
-        person = sign_in.with_password(visit.session, name, password, visit.address)
+        person = sign_in.sign_in_with_password(visit.session, name, password, visit.address)
     except TooManyAttemptsError as error:
         wait = counted(math.ceil(error.wait_s), "second")
-        return _page(visit, sign_in, wanted, name, f"There were too many attempts. Try again in {wait}.", status=429)
+        return _sign_in_page(
+            visit, sign_in, wanted, name, f"There were too many attempts. Try again in {wait}.", status=429
+        )
     except BusyError:
-        return _page(visit, sign_in, wanted, name, "The console is busy. Try again.", status=503)
+        return _sign_in_page(visit, sign_in, wanted, name, "The console is busy. Try again.", status=503)
     if person is None:
-        return _page(visit, sign_in, wanted, name, "The name or the password is wrong.", status=401)
-    return visit.go(wanted)
+        return _sign_in_page(visit, sign_in, wanted, name, "The name or the password is wrong.", status=401)
+    return visit.redirect(wanted)
 
 
-def out(visit: Visit) -> Response:
+def sign_out(visit: Visit) -> Response:
     """End the session."""
-    _of(visit).end(visit.session)
-    return visit.go("/sign-in")
+    _required_sign_in(visit).end(visit.session)
+    return visit.redirect("/sign-in")
 
 
-def to_provider(visit: Visit) -> Response:
+def redirect_to_provider(visit: Visit) -> Response:
     """Send the browser to the OpenID Connect provider."""
-    sign_in = _of(visit)
+    sign_in = _required_sign_in(visit)
     if sign_in.provider is None:
         raise PageError(404, "There is no OpenID Connect provider here.")
-    wanted = own_address(visit.query.get("next", ""))
-    return visit.go(sign_in.provider.address(visit.session.id, visit.origin, wanted))
+    wanted = address_of_this_server(visit.query.get("next", ""))
+    return visit.redirect(sign_in.provider.authorization_address(visit.session.id, visit.origin, wanted))
 
 
-def from_provider(visit: Visit) -> Response:
+def finish_provider_sign_in(visit: Visit) -> Response:
     """Take the answer that the browser brings from the provider."""
-    sign_in = _of(visit)
+    sign_in = _required_sign_in(visit)
     if sign_in.provider is None:
         raise PageError(404, "There is no OpenID Connect provider here.")
     try:
-        return visit.go(own_address(sign_in.at_provider(visit.session, visit.origin, visit.query)))
+        return visit.redirect(
+            address_of_this_server(sign_in.sign_in_with_answer(visit.session, visit.origin, visit.query))
+        )
     except RefusedError as error:
         raise PageError(403, error.message, error.advice) from None
 
 
-def own_address(text: str) -> str:
+def address_of_this_server(text: str) -> str:
     """Return *text* if it is an address of this server as browsers read it, else that of the start page."""
     return text if len(text) <= _MAX_WANTED and _OF_THIS_SERVER.fullmatch(text) else "/"
 
 
-def _page(visit: Visit, sign_in: SignIn, wanted: str, name: str = "", problem: str = "", status: int = 200) -> Response:
+def _sign_in_page(
+    visit: Visit, sign_in: SignIn, wanted: str, name: str = "", problem: str = "", status: int = 200
+) -> Response:
     return visit.show(
         "sign_in.html",
         "Sign in",
@@ -85,7 +91,7 @@ def _page(visit: Visit, sign_in: SignIn, wanted: str, name: str = "", problem: s
     )
 
 
-def _of(visit: Visit) -> SignIn:
+def _required_sign_in(visit: Visit) -> SignIn:
     if visit.console.sign_in is None:
         raise PageError(404, "Nobody needs to sign in here.", "The users of this machine may do everything.")
     return visit.console.sign_in

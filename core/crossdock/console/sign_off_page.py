@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.console import pages
+from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Table, table
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
@@ -33,7 +33,7 @@ def page(report: Report) -> str:
     """Return the page of the document that `sign_off_report` makes, without the end that `sealed_page.sealed` adds."""
     facts, reconciled = report["migration"], report["reconciliation"]
     number = sum(exception_counts(report["exceptions"]).values())
-    return pages.render(
+    return page_rendering.render(
         "sign_off.html",
         title=f"{facts['name']}: signed off",
         migration=facts,
@@ -45,13 +45,13 @@ def page(report: Report) -> str:
         reconciled=_time(reconciled["at"]),
         compared=counted(sum(reconciled["compared"].values()), "record"),
         totals=totals_table(reconciled["totals"]),
-        waves=table(_WAVES, map(_wave, report["waves"])),
-        approvals=list(_approvals(report["waves"])),
+        waves=table(_WAVES, map(_wave_row, report["waves"])),
+        approvals=list(_approval_sentences(report["waves"])),
         frozen={name: _time(report["freeze"][name]) for name in ("at", "since")},
-        sources=table(_SOURCES, _sources(report)),
-        files=table(_FILES, map(_file, report["files"])),
-        runs=table(_RUNS, map(_run, report["runs"])),
-        tallies=table(_TALLY, _tallies(report["runs"])),
+        sources=table(_SOURCES, _source_rows(report)),
+        files=table(_FILES, map(_file_row, report["files"])),
+        runs=table(_RUNS, map(_run_row, report["runs"])),
+        tallies=table(_TALLY, _tally_rows(report["runs"])),
         document=_embedded(report),
     )
 
@@ -78,8 +78,8 @@ def _exceptions(report: Report) -> Iterator[tuple[str, Table]]:
     found = report["exceptions"]
     differences = ((each["resource"], each["class"], each["records"]) for each in found["differences"])
     yield "Differences that remain", table(_DIFFERENCES, differences)
-    yield "Rejected", table(_REASONS, map(_reason, found["rejected"]))
-    yield "Dropped by an operator", table(_REASONS, map(_reason, found["dropped"]))
+    yield "Rejected", table(_REASONS, map(_reason_row, found["rejected"]))
+    yield "Dropped by an operator", table(_REASONS, map(_reason_row, found["dropped"]))
     waiting = ((each["stream"], each["for"], each["records"]) for each in found["waiting"])
     yield "Waiting for others", table(("stream", "for", "records"), waiting)
     yield "No longer in the source, and kept", table(("stream", "records"), found["kept"].items())
@@ -87,7 +87,7 @@ def _exceptions(report: Report) -> Iterator[tuple[str, Table]]:
     yield "Already on the platform, nothing was written", table(("stream", "operations"), already)
 
 
-def _reason(each: Report) -> tuple[str, str, int, str]:
+def _reason_row(each: Report) -> tuple[str, str, int, str]:
     shown = each["places"][:_PLACES]
     more = f", and {each['records'] - len(shown):,} more" if shown and each["records"] > len(shown) else ""
     return each["stream"], each["code"], each["records"], ", ".join(shown) + more
@@ -112,7 +112,7 @@ def _total_rows(resource: str, sides: Report) -> Iterator[tuple[str, ...]]:
         yield resource, currency, *aligned_decimals(Decimal(side["amounts"].get(currency, 0)) for side in each)
 
 
-def _approvals(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:
+def _approval_sentences(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:
     for each in waves:
         if (approval := each["approval"]) is not None:
             when = instant_text(approval["at"])
@@ -121,7 +121,7 @@ def _approvals(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:
             yield who, f"{', '.join(counts) or 'nothing'}."
 
 
-def _wave(wave: Report) -> tuple[str | int, ...]:
+def _wave_row(wave: Report) -> tuple[str | int, ...]:
     gate = wave["gate"]
     number = sum(wave["open"].values())
     return wave["wave"], wave["records"], wave["delivered"], number, _gate(gate["state"]), ", ".join(wave["streams"])
@@ -131,23 +131,23 @@ def _gate(state: str) -> str:
     return "passed" if state == "open" else state
 
 
-def _sources(report: Report) -> Iterator[tuple[str, ...]]:
+def _source_rows(report: Report) -> Iterator[tuple[str, ...]]:
     frozen, reconciled = report["freeze"]["sources"], report["reconciliation"]["sources"]
     for name, digest in sorted(report["sources"].items()):
         yield name, reconciled.get(name, "not compared"), "yes" if frozen.get(name) == digest else "no"
 
 
-def _file(file: Report) -> tuple[Cell, ...]:
+def _file_row(file: Report) -> tuple[Cell, ...]:
     return file["stream"], file["name"], file["size"], file["sha256"], instant_text(file["imported_at"])
 
 
-def _run(run: Report) -> tuple[Cell, ...]:
+def _run_row(run: Report) -> tuple[Cell, ...]:
     ended = instant_text(run["ended_at"]) if run["ended_at"] else ""
     times = (instant_text(run["started_at"]), ended)
     return f"{run['run']}", run["kind"], run["wave"] or "", *times, run["status"], run["requests"]
 
 
-def _tallies(runs: Sequence[Report]) -> Iterator[tuple[Cell, ...]]:
+def _tally_rows(runs: Sequence[Report]) -> Iterator[tuple[Cell, ...]]:
     for run in runs:
         for name, tally in run["streams"].items():
             if any(tally["records"].values()):

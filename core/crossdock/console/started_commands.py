@@ -30,9 +30,9 @@ from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
 from crossdock.values.local_files import (
     create_private,
+    create_private_folder,
     open_private,
     open_regular,
-    private_folder,
     read_regular,
     replace_file,
 )
@@ -94,7 +94,7 @@ class StartedCommands:
     def __init__(self, folder: Path, pin: PinnedTenant) -> None:
         self._folder = folder / _digest((pin.base_url, pin.tenant))
 
-    def last(self, about: About) -> str:
+    def last_id(self, about: About) -> str:
         """Return the id of the last command about the same; empty if there was none."""
         try:
             return read_regular(self._lock_file(about), _ID_BYTES).decode()
@@ -127,9 +127,13 @@ class StartedCommands:
         }
         try:
             for folder in (self._folder.parent, self._folder):
-                private_folder(folder, "what commands have printed is kept in it", "choose another place of the state")
+                create_private_folder(
+                    folder, "what commands have printed is kept in it", "choose another place of the state"
+                )
             with self._locked(about, last) as lock:
-                started = self._start(lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts)
+                started = self._start_process(
+                    lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts
+                )
                 lock.write(started.id.encode())
             return started
         except OSError as error:
@@ -138,7 +142,7 @@ class StartedCommands:
                 message, where=str(self._folder), hint="start it on the command line", code="command_not_started"
             ) from error
 
-    def _start(
+    def _start_process(
         self, lock: int, config: Sequence[Path], arguments: Sequence[str], name: str, facts: Mapping[str, Any]
     ) -> StartedCommand:
         folder = self._folder / name
@@ -176,13 +180,13 @@ class StartedCommands:
         for _ in range(_TRIES):
             with open_private(path) as lock, suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not _is_at(lock, path):
+                if not _is_same_file(lock, path):
                     continue  # an old one was removed in between
-                if self.last(about) != last:
-                    raise AlreadyStartedError(self.get(self.last(about)))
+                if self.last_id(about) != last:
+                    raise AlreadyStartedError(self.get(self.last_id(about)))
                 yield lock
                 return
-            running = self.get(self.last(about))
+            running = self.get(self.last_id(about))
             if running is not None and running.is_running:
                 raise AlreadyStartedError(running)
             time.sleep(0.05)  # somebody looks whether it is running, or it is starting
@@ -229,7 +233,7 @@ class StartedCommands:
     def _remove_old_lock(self, path: Path, oldest: str) -> None:
         with suppress(OSError), path.open("rb") as lock:  # it is in use, or another console removes it
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if lock.read(_ID_BYTES).decode() < oldest and _is_at(lock, path):
+            if lock.read(_ID_BYTES).decode() < oldest and _is_same_file(lock, path):
                 path.unlink()
 
     def _read(self, folder: Path) -> StartedCommand:
@@ -266,7 +270,7 @@ class StartedCommands:
 _PROCESSES: list[subprocess.Popen[bytes]] = []  # so that those that have ended are reaped
 
 
-def _is_at(file: BinaryIO, path: Path) -> bool:
+def _is_same_file(file: BinaryIO, path: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     return False

@@ -37,7 +37,7 @@ class Tenant:
 
     def stamp(self) -> FileStamp:
         """Return what changes with the config files."""
-        return tuple(map(_stamp, self.files))
+        return tuple(map(_file_stamp, self.files))
 
     def project(self) -> Project:
         """Return the loaded config, which is loaded again once a file has changed. Raises ConfigError."""
@@ -57,7 +57,7 @@ class Tenant:
 
     def _state_place(self) -> tuple[StateUrl, PinnedTenant]:
         known = self._loaded
-        found = None if known is not None and known[0] == self.stamp() else state_location.locate(*self.files)
+        found = None if known is not None and known[0] == self.stamp() else state_location.locate_state(*self.files)
         if found is None:
             loaded = self.project()
             found = loaded.state_url, loaded.pin
@@ -94,12 +94,12 @@ class Tenants:
 
         Raises ConfigError or StateError.
         """
-        state = self._state(tenant)
+        state = self._take_open_state(tenant)
         try:
             with state.opened.read_only() as tx:
                 yield tx
         finally:
-            self._return(tenant, state)
+            self._return_open_state(tenant, state)
 
     def close(self) -> None:
         with self._lock:
@@ -107,7 +107,7 @@ class Tenants:
         for each in states:
             each.opened.close()
 
-    def _state(self, tenant: Tenant) -> _OpenState:
+    def _take_open_state(self, tenant: Tenant) -> _OpenState:
         """Take an open state out of those that nobody uses now, or open it."""
         stamp = tenant.stamp()
         with self._lock:
@@ -118,7 +118,7 @@ class Tenants:
             known.opened.close()
         return _OpenState(stamp, tenant.open_state())
 
-    def _return(self, tenant: Tenant, state: _OpenState) -> None:
+    def _return_open_state(self, tenant: Tenant, state: _OpenState) -> None:
         with self._lock:
             self._states[tenant.name], other = state, self._states.pop(tenant.name, None)
             surplus = [other] if other else []
@@ -134,7 +134,7 @@ class _OpenState:
     opened: State
 
 
-def one(files: Sequence[Path]) -> Tenants:
+def single_tenant(files: Sequence[Path]) -> Tenants:
     """Return the tenant of one config. Raises ConfigError if it cannot be loaded, or its state cannot be read."""
     paths = tuple(each.absolute() for each in files)
     loaded = project.load(*paths)
@@ -143,7 +143,7 @@ def one(files: Sequence[Path]) -> Tenants:
         return Tenants(lambda: {name: paths}, of_fleet=False)
 
 
-def fleet(pattern: str, base_files: Sequence[Path]) -> Tenants:
+def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     """Return the tenants of a fleet, each named by its file. Raises ConfigError if *pattern* finds none."""
     base = tuple(path.absolute() for path in base_files)
 
@@ -154,7 +154,7 @@ def fleet(pattern: str, base_files: Sequence[Path]) -> Tenants:
     return Tenants(find, of_fleet=True)
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _file_stamp(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
     except OSError:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from starlette.responses import Response
 
-from crossdock.console.actions import GENERAL, offered
-from crossdock.console.overviews import JobLine, Light, Overview, worst_first
+from crossdock.console.actions import GENERAL, permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
-from crossdock.console.visits import Visit, address, link
+from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, worst_first
+from crossdock.console.visits import Visit, address, tenant_address
 from crossdock.errors import coded
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
@@ -24,22 +24,22 @@ _RENEWED_S = 30
 _LABELS = {"start-job": "Start now", "stop-run": "Stop", "pause-job": "Pause", "resume-job": "Resume"}
 
 
-def of_all(visit: Visit) -> Response:
+def show_all_tenants(visit: Visit) -> Response:
     """Show all tenants that the person may see; of a single one, its own page."""
     console = visit.console
     if not console.tenants.of_fleet:
         (only,) = console.tenants.all()
-        return visit.go(link(only.name))
-    known = console.overviews.all()
+        return visit.redirect(tenant_address(only.name))
+    known = console.overviews.known()
     seen = [(name, found) for name, found in known.found.items() if visit.person.role_at(name)]
     errors = [(name, coded(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
     wanted = visit.query.get("show", "")
-    shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.light == wanted]
+    shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.condition == wanted]
     todo = sorted(
         (each for name, found in seen for each in remedies(name, found)),
         key=lambda each: (each.since is None, each.since or visit.now),
     )
-    page = _number(visit.query.get("page"))
+    page = _page_number(visit.query.get("page"))
     part = shown[(page - 1) * _TENANTS_SHOWN : page * _TENANTS_SHOWN]
     unread = sum(visit.person.role_at(name) is not None for name in known.unread)
     return visit.show(
@@ -48,26 +48,26 @@ def of_all(visit: Visit) -> Response:
         refreshes=2 if unread else _RENEWED_S,
         tenants=counted(len(seen) + len(errors) + unread, "tenant"),
         counts=[
-            (light, sum(found.light is light for _, found in seen))
-            for light in Light
-            if any(found.light is light for _, found in seen)
+            (condition, sum(found.condition is condition for _, found in seen))
+            for condition in JobCondition
+            if any(found.condition is condition for _, found in seen)
         ],
         wanted=wanted,
         errors=errors,
         unread=unread,
         jobs=table(
             ("tenant", *_COLUMNS),
-            ((Link(name, link(name)), *cells) for name, found in part for cells in _rows(name, found)),
+            ((Link(name, tenant_address(name)), *cells) for name, found in part for cells in _job_rows(name, found)),
         ),
-        todo=_todo(todo, with_tenant=True),
+        todo=_remedies_table(todo, with_tenant=True),
         more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
-        pages=_pages(page, len(shown), wanted),
+        pages=_page_links(page, len(shown), wanted),
         at=instant_text(min((found.at for _, found in seen), default=visit.now)),
     )
 
 
-def of_tenant(visit: Visit) -> Response:
-    name, found = visit.of_tenant.name, visit.console.overviews.of(visit.of_tenant)
+def show_tenant(visit: Visit) -> Response:
+    name, found = visit.of_tenant.name, visit.console.overviews.read(visit.of_tenant)
     todo = remedies(name, found)
     return visit.show(
         "today.html",
@@ -81,66 +81,74 @@ def of_tenant(visit: Visit) -> Response:
         jobs=table(
             (*_COLUMNS, "actions") if visit.may(Role.OPERATOR) else _COLUMNS,
             (
-                (*cells, _actions(visit, line)) if visit.may(Role.OPERATOR) else cells
-                for line, cells in zip(found.jobs, _rows(name, found), strict=bool(found.jobs))
+                (*cells, _action_links(visit, line)) if visit.may(Role.OPERATOR) else cells
+                for line, cells in zip(found.jobs, _job_rows(name, found), strict=bool(found.jobs))
             ),
         ),
-        actions=offered(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_actions(visit, *((name, {}) for name in GENERAL)),
         open=[
-            (each.state.shown, each.state.meaning, link(name, "records", each.state.option), f"{each.number:,}")
+            (
+                each.state.shown,
+                each.state.meaning,
+                tenant_address(name, "records", each.state.option),
+                f"{each.number:,}",
+            )
             for each in found.open
         ],
-        todo=_todo(todo, with_tenant=False),
+        todo=_remedies_table(todo, with_tenant=False),
         more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
         pages=[],
         at=instant_text(found.at),
     )
 
 
-def _rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
+def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
     if not found.jobs:
-        yield (Link("no job and no run yet", link(name)), Light.NEW.value, "", "", "", "", "")
+        yield (Link("no job and no run yet", tenant_address(name)), JobCondition.NEW.value, "", "", "", "", "")
     for number, line in enumerate(found.jobs):
         step = next_step(name, line, found)
         total = sum(each.number for each in found.open)
         yield (
-            Link(line.job or "started by hand", link(name, "runs", job=line.job)),
-            _status(name, line),
+            Link(line.job or "started by hand", tenant_address(name, "runs", job=line.job)),
+            _status_cell(name, line),
             line.business_date,
             "" if line.since is None else instant_text(line.since),
-            Link(f"{total:,}", link(name, "records")) if number == 0 and total else "",
+            Link(f"{total:,}", tenant_address(name, "records")) if number == 0 and total else "",
             "" if line.next_due is None else instant_text(line.next_due),
             line.progress or "has begun"
-            if line.light is Light.RUNNING
+            if line.condition is JobCondition.RUNNING
             else Link(step.do, step.address)
             if step
             else "",
         )
 
 
-def _actions(visit: Visit, line: JobLine) -> Sequence[Link]:
+def _action_links(visit: Visit, line: JobOverview) -> Sequence[Link]:
     wanted = list[tuple[str, dict[str, str]]]()
-    if line.light is Light.RUNNING and line.run is not None:
+    if line.condition is JobCondition.RUNNING and line.run is not None:
         wanted.append(("stop-run", {"run": str(line.run.id)}))
     elif line.job:
         wanted.append(("start-job", {"job": line.job}))
     if line.job:
         wanted.append(("resume-job" if line.is_paused else "pause-job", {"job": line.job}))
     names = [name for name, _ in wanted]
-    return [Link(_LABELS[name], address) for name, (_, address) in zip(names, offered(visit, *wanted), strict=True)]
+    return [
+        Link(_LABELS[name], address)
+        for name, (_, address) in zip(names, permitted_actions(visit, *wanted), strict=True)
+    ]
 
 
-def _status(name: str, line: JobLine) -> Cell:
+def _status_cell(name: str, line: JobOverview) -> Cell:
     if line.run is None:
-        return line.light.value
-    return Link(line.light.value, link(name, "runs", line.run.id), kind=line.light.value)
+        return line.condition.value
+    return Link(line.condition.value, tenant_address(name, "runs", line.run.id), kind=line.condition.value)
 
 
-def _todo(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
+def _remedies_table(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
     columns = ("tenant", *_REMEDIES) if with_tenant else _REMEDIES
     rows = (
         (
-            *((Link(each.tenant, link(each.tenant)),) if with_tenant else ()),
+            *((Link(each.tenant, tenant_address(each.tenant)),) if with_tenant else ()),
             "" if each.since is None else instant_text(each.since),
             [each.what, each.advice] if each.advice else each.what,
             Link(each.do, each.address),
@@ -150,11 +158,11 @@ def _todo(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
     return table(columns, rows)
 
 
-def _number(text: str | None) -> int:
+def _page_number(text: str | None) -> int:
     return int(text) if text and text.isdecimal() and 0 < int(text) < 1_000_000 else 1
 
 
-def _pages(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
+def _page_links(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
     return [
         *([("Previous", address(page=page - 1, show=wanted))] if page > 1 else []),
         *([("Next", address(page=page + 1, show=wanted))] if page * _TENANTS_SHOWN < number else []),

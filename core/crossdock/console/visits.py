@@ -12,12 +12,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.console import assets, pages
-from crossdock.console.overviews import Overviews
+from crossdock.console import assets, page_rendering
+from crossdock.console.background_readings import BackgroundReadings
 from crossdock.console.people import Person, Role
-from crossdock.console.sign_in.ways import SignIn
-from crossdock.console.slow_readings import SlowReadings
+from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.console.started_commands import StartedCommands
+from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, with_code
 from crossdock.state import Transaction
@@ -38,7 +38,7 @@ class Console:
     tenants: Tenants
     overviews: Overviews
     clock: Clock
-    slow_readings: SlowReadings = field(default_factory=SlowReadings)
+    background_readings: BackgroundReadings = field(default_factory=BackgroundReadings)
     sign_in: SignIn | None = None  # None: the users of this machine need none
 
 
@@ -56,7 +56,7 @@ class Visit:
 
     Attributes:
         tenant: The tenant in the address; None for pages of all tenants.
-        place: The other variable parts of the address.
+        path_params: The other variable parts of the address.
         query: The first value of each parameter.
         form: The fields of a form that was sent, whose token is valid; None for a page. What it is about is in `query`,
             because browsers change line breaks in fields.
@@ -71,7 +71,7 @@ class Visit:
     person: Person
     tenant: Tenant | None
     path: str
-    place: Mapping[str, str]
+    path_params: Mapping[str, str]
     query: Mapping[str, str]
     form: Fields | None
     session: Session
@@ -87,7 +87,7 @@ class Visit:
         return self.tenant
 
     @property
-    def sees_personal_data(self) -> bool:
+    def may_see_personal_data(self) -> bool:
         return self.may(Role.OPERATOR)
 
     def may(self, role: Role) -> bool:
@@ -114,7 +114,7 @@ class Visit:
 
     def link(self, *parts: object, **query: object) -> Exact:
         """Return the address of a page of this tenant; parameters that are None or empty are left out."""
-        return link(self.of_tenant.name, *parts, **query)
+        return tenant_address(self.of_tenant.name, *parts, **query)
 
     def show(
         self, template: str, title: str, /, http_status: int = 200, *, refreshes: int = 0, **values: object
@@ -123,14 +123,14 @@ class Visit:
 
         The browser renews a page that *refreshes* after so many seconds, until one comes that does not.
         """
-        page = pages.render(template, **self._frame(title), **values, refreshes=refreshes)
+        page = page_rendering.render(template, **self._shared_values(title), **values, refreshes=refreshes)
         return HTMLResponse(page, http_status)
 
-    def go(self, address: str) -> Response:
+    def redirect(self, address: str) -> Response:
         """Answer a form: the browser requests the page at *address*, and loading it again sends nothing twice."""
         return RedirectResponse(address, 303)
 
-    def _frame(self, title: str) -> Mapping[str, object]:
+    def _shared_values(self, title: str) -> Mapping[str, object]:
         return {
             "layout": "console.html",
             "assets": assets.addresses(),
@@ -166,7 +166,7 @@ MENU: Sequence[tuple[str, tuple[str, ...], Role]] = (
 Handler = Callable[[Visit], Response]
 
 
-def link(tenant: str, *parts: object, **query: object) -> Exact:
+def tenant_address(tenant: str, *parts: object, **query: object) -> Exact:
     return address("t", tenant, *parts, **query)
 
 

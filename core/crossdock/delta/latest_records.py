@@ -48,10 +48,10 @@ from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
-from crossdock.values.records import JSON, LINE, RawBatch, cells_named, own_column
+from crossdock.values.records import JSON, LINE, RawBatch, cells_named, internal_column
 from crossdock.values.tally import Tally
 
-ROWS = own_column("rows")
+ROWS = internal_column("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}

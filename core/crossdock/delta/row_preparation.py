@@ -24,15 +24,20 @@ from crossdock.values.records import (
     Record,
     cells_named,
     column_named,
+    internal_column,
     is_internal,
-    own_column,
     with_paths,
 )
 
-KEY, KEY_HASH, SKIP = own_column("key"), own_column("key_hash"), own_column("skip")
-FP, POSITION, SAME, DELETED = own_column("fp"), own_column("position"), own_column("same"), own_column("deleted")
-UNIT, _OURS = own_column("unit"), own_column("ours")
-BEFORE = own_column("before:")
+KEY, KEY_HASH, SKIP = internal_column("key"), internal_column("key_hash"), internal_column("skip")
+FP, POSITION, SAME, DELETED = (
+    internal_column("fp"),
+    internal_column("position"),
+    internal_column("same"),
+    internal_column("deleted"),
+)
+UNIT, _OURS = internal_column("unit"), internal_column("ours")
+BEFORE = internal_column("before:")
 """The prefix of columns with the cells before repairs."""
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory

@@ -15,7 +15,7 @@ from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.run_context import write_errors
 from crossdock.values.local_files import create_private
-from crossdock.values.records import LINE, Again, RawBatch, kept
+from crossdock.values.records import LINE, Again, RawBatch, read_arrow_rows
 
 AT_ONCE = 10_000  # rows per frame
 _VIEW_BYTES = 16  # for each cell, in addition to its text
@@ -53,7 +53,7 @@ class SourceUnit:
         return self if self.block is None else self.block
 
     def rows(self) -> Iterator[pl.DataFrame]:
-        return self.again(None) if self.again else map(kept, self.stored)
+        return self.again(None) if self.again else map(read_arrow_rows, self.stored)
 
     def rows_at(self, lines: pl.Series) -> Iterator[pl.DataFrame]:
         """Yield the rows at *lines*, which are ascending and exist. Held rows are prepared already."""

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from crossdock.mapping import convert
 from crossdock.mapping.ordering import OrderBy
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.time_formats import TimeFormat
 
@@ -44,11 +44,11 @@ class Cursor(OrderBy):
     @model_validator(mode="after")
     def _continues(self) -> Self:
         if self.as_ != "instant" and not self.sorted:
-            raise misplaced(("sorted",), "a source that does not sort needs a cursor with as: instant")
+            raise finding_at(("sorted",), "a source that does not sort needs a cursor with as: instant")
         if self.as_ != "instant" and self.overlap_s != OVERLAP_S:
-            raise misplaced(("overlap_s",), "needs as: instant")
+            raise finding_at(("overlap_s",), "needs as: instant")
         if self.as_ not in {"integer", "decimal"} and self.overlap != OVERLAP:
-            raise misplaced(("overlap",), "needs as: integer or as: decimal")
+            raise finding_at(("overlap",), "needs as: integer or as: decimal")
         return self
 
     @property

@@ -23,8 +23,8 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
-from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, number, reached, text_of
+from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, finding_at
+from crossdock.values.json_paths import CUT, MISSING, at_path, at_path_or_error, column_text, exact_number, is_list_cut
 from crossdock.values.records import ELEMENT, JSON, Record
 
 MAX_ELEMENTS = 50_000
@@ -130,7 +130,7 @@ def _one_form(value: Any) -> Any:
         return value
     given = [form for form in _FORMS.values() if form in value]
     if len(given) > 1:
-        raise misplaced((given[1],), f"cannot be used with {given[0]}: a member has one form")
+        raise finding_at((given[1],), f"cannot be used with {given[0]}: a member has one form")
     if not given and _nearest_form(value) is None:
         raise PydanticCustomError("unknown_form", _NONE_OF_THEM, {"forms": ", ".join(_FORMS.values())})
     return value
@@ -281,9 +281,9 @@ class Total(ConfigModel):
                 return []  # the draft is not valid without an amount
             if (given := total(row)) is None:
                 raise RecordError("bad_value", f"is empty, and should be the total of {member}", pointer=self.column)
-            exact = [[number(each, self.column, 0) for each in amount] for amount in amounts]
+            exact = [[exact_number(each, self.column, 0) for each in amount] for amount in amounts]
             found = sum((units * price for units, price in exact), Decimal())
-            stated = number(given, self.column, 0)
+            stated = exact_number(given, self.column, 0)
             difference = stated - found
             if not difference:
                 return []
@@ -326,9 +326,9 @@ class Each(ConfigModel):
     def _fits(self) -> Self:
         for number_of, further in enumerate(self.also or ()):
             if isinstance(further, Each) and (further.of is None or further.also or further.total or further.single):
-                raise misplaced(("also", number_of), "needs of, and has no also, total or single of its own")
+                raise finding_at(("also", number_of), "needs of, and has no also, total or single of its own")
         if self.total is not None and not set(_AMOUNT) <= set(self.each):
-            raise misplaced(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
+            raise finding_at(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
         return self
 
     def columns(self) -> Iterator[str]:
@@ -426,14 +426,14 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     """
     outer, _, inner = path.partition(_OF_EACH)
     try:
-        found, place = reached(document, outer), outside + outer
+        found, place = at_path_or_error(document, outer), outside + outer
     except RecordError as error:
         raise RecordError(error.code, error.message, pointer=outside + outer) from None
     if found is None or found is MISSING:
         return None
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=place)
-    if is_cut(document, outer):
+    if is_list_cut(document, outer):
         raise RecordError("bad_value", CUT, pointer=place)
     elements = [(f"{place}.{index}", each) for index, each in enumerate(found)]
     if not inner:
@@ -535,7 +535,7 @@ class RecordMap:
         _check_element_count(len(found), path)
         members, columns = list[Any](), self.joined_columns[path]
         for place, element in found:
-            cells = {column: text_of(at_path(element, column)) for column in columns}
+            cells = {column: column_text(at_path(element, column)) for column in columns}
             cells |= {ELEMENT: _pointer(place)} if ELEMENT in cells else {}
             row = JsonCells(cells, record.count, element)
             try:

@@ -25,11 +25,11 @@ from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, GivenText, misplaced
+from crossdock.values.config_models import NOT_NULL, ConfigModel, GivenText, finding_at
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
-from crossdock.values.json_paths import is_nothing, text_of
+from crossdock.values.json_paths import column_text, is_empty_value
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
-from crossdock.values.time_zones import zone_name
+from crossdock.values.time_zones import check_zone_name
 
 Value = Callable[[Row], Any]  # None leaves the member out
 
@@ -71,7 +71,7 @@ class FromColumn(ConfigModel):
     format: DateFormat | None = None
     """The format of a date or instant: as for strptime, ``unix``, ``unix_ms``, ``microsoft_json``, ``cyymmdd`` or
     ``cyyddd``."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
     """IANA time zone of an instant without offset."""
     ambiguous: Ambiguous | None = None
     """What is read of a local time that occurs twice, or never, when clocks change: the ``earlier`` or the ``later``
@@ -134,7 +134,7 @@ class FromColumn(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise misplaced((name,), problem)
+                raise finding_at((name,), problem)
         return self
 
     def _minor_units_problem(self) -> str | None:
@@ -220,10 +220,10 @@ class FromColumn(ConfigModel):
             found = None
         if not isinstance(found, list):
             raise RecordError("bad_value", "is not a list in JSON, and join is for lists", pointer=self.from_)
-        wanted = [each for each in found[self.start or 0 :] if not is_nothing(each)]
+        wanted = [each for each in found[self.start or 0 :] if not is_empty_value(each)]
         if not all(isinstance(each, str | int | Decimal) for each in wanted):
             raise RecordError("bad_value", "has an element that is not a text or a number", pointer=self.from_)
-        return (self.join or "").join(text_of(each) or "" for each in wanted) or None
+        return (self.join or "").join(column_text(each) or "" for each in wanted) or None
 
     def _look_up(self, row: Row) -> Scalar:
         found = (self.table or {}).get(row[self.from_] or "", self.otherwise)

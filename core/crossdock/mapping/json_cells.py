@@ -7,7 +7,15 @@ from functools import cached_property
 from typing import Any
 
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, at_path, is_index, is_nothing, joined, names_of, reached
+from crossdock.values.json_paths import (
+    MISSING,
+    at_path,
+    at_path_or_error,
+    is_empty_value,
+    is_index,
+    names_of,
+    path_of_names,
+)
 from crossdock.values.records import JSON
 
 
@@ -40,7 +48,7 @@ class JsonCells(dict[str, str | None]):
     def __getitem__(self, column: str) -> str | None:
         cell = super().__getitem__(column)
         if cell is None and column.partition(".")[0] not in self._others:
-            reached(self.document, column)
+            at_path_or_error(self.document, column)
         return cell
 
     def count_left_out(self, around: str | None) -> None:
@@ -68,7 +76,7 @@ def around(columns: Iterable[str]) -> str | None:
         if len(set(names)) > 1:
             break
         shared.append(names[0])
-    return joined(shared) if shared else None
+    return path_of_names(shared) if shared else None
 
 
 def lists_read_by_number(columns: Collection[str]) -> dict[str, set[int]]:
@@ -76,7 +84,7 @@ def lists_read_by_number(columns: Collection[str]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for path, number in _numbered(columns):
         found.setdefault(path, set()).add(number)
-    whole = {joined(names_of(column)) for column in columns}
+    whole = {path_of_names(names_of(column)) for column in columns}
     return {path: numbers for path, numbers in found.items() if path not in whole}
 
 
@@ -85,9 +93,9 @@ def _numbered(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
         names = names_of(column)
         for place, name in enumerate(names):
             if place and is_index(name):
-                yield joined(names[:place]), int(name)
+                yield path_of_names(names[:place]), int(name)
 
 
 def _has_content(value: Any) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return not is_nothing(value) if inner is None else any(_has_content(each) for each in inner)
+    return not is_empty_value(value) if inner is None else any(_has_content(each) for each in inner)

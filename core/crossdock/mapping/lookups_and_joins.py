@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.values.config_durations import duration_schema, is_duration, span
+from crossdock.values.config_durations import duration_schema, is_duration, parse_duration
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.records import Reason, Record
 
@@ -30,7 +30,7 @@ _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
 
 
 def _within(value: str) -> str:
-    if not is_duration(value, "hd") or span(value) > MAX_WITHIN:
+    if not is_duration(value, "hd") or parse_duration(value) > MAX_WITHIN:
         raise ValueError(f"must be a duration such as 12h or 7d, at most {MAX_WITHIN.days}d")
     return value
 
@@ -68,7 +68,7 @@ class Join(Lookup):
     @property
     def kept_for(self) -> timedelta:
         """How long a record may be completed after its own arrival."""
-        return span(self.within)
+        return parse_duration(self.within)
 
 
 def without_main_row(joins: Mapping[str, Join]) -> Filter | None:

@@ -17,11 +17,11 @@ from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, finding_at
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_formats import Ambiguous, TimeFormat
-from crossdock.values.time_zones import zone_name
+from crossdock.values.time_zones import check_zone_name
 
 KIND_LENGTH = 8
 _SHIFT = 10 ** (MAX_DIGITS_BEFORE_POINT + MAX_DIGITS_AFTER_POINT)  # makes every number positive
@@ -36,7 +36,7 @@ class OrderBy(ConfigModel):
     """What it holds, by which its values are compared."""
     format: DateFormat | None = None
     """The format of an instant, as in a map; ISO 8601 by default."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
     """IANA time zone of an instant without offset."""
     ambiguous: Ambiguous | None = None
     """What is read of a local time that occurs twice, or never, as in a map. Default: ``reject``; of the cursor of an
@@ -48,7 +48,7 @@ class OrderBy(ConfigModel):
     def _fits(self) -> Self:
         for name in ("format", "timezone", "ambiguous", "hour_24"):
             if getattr(self, name) is not None and self.as_ != "instant":
-                raise misplaced((name,), "needs as: instant")
+                raise finding_at((name,), "needs as: instant")
         return self
 
     def position(self, row: Row) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from crossdock.values.author_code import MODULE_PREFIX, brief, interrupts, text_of
+from crossdock.values.author_code import MODULE_PREFIX, brief, is_interruption, masked_text
 from crossdock.values.config_file import MAX_BYTES
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.records import Record
@@ -71,10 +71,10 @@ def _module(path: Path, content: bytes, digest: str) -> Any:
             loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(module_name, None)  # its code may have removed it
-        if interrupts(error):
+        if is_interruption(error):
             raise
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _line(error, path)
-        raise ValueError(f"{path}:{line or 1} raised {brief(type(error).__name__)}: {text_of(error)}") from None
+        raise ValueError(f"{path}:{line or 1} raised {brief(type(error).__name__)}: {masked_text(error)}") from None
     return module
 
 

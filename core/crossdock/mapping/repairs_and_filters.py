@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
 from crossdock.values.config_models import ConfigModel, GivenText
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.records import column_named
 
 MAX_ZFILL = 100
@@ -126,7 +126,7 @@ class Filter(ConfigModel):
     def json_predicate(self) -> Callable[[Any], bool]:
         """Return a function that says whether a JSON value meets the condition. Fields are dotted paths."""
         meets, columns = self.predicate(), tuple(self.columns())
-        return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})
+        return lambda value: meets({column: column_text(at_path(value, column)) for column in columns})
 
     def expression(self) -> pl.Expr:
         """Return an expression that is true for rows that meet the condition, and never null."""

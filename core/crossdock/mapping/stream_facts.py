@@ -14,8 +14,8 @@ from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.resources import ActionName, ResourceName
-from crossdock.values.config_file import unknown_key
-from crossdock.values.config_models import ConfigModel, Name, formed, misplaced
+from crossdock.values.config_file import unknown_key_message
+from crossdock.values.config_models import ConfigModel, Name, finding_at, text_matching
 from crossdock.values.records import Empty
 
 Mode = Literal["snapshot", "incremental", "append"]
@@ -152,9 +152,10 @@ OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(mi
 PLATFORM = "platform"
 _RESOURCE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32}"
 Destination = Annotated[
-    str, formed(rf"^(platform|{_RESOURCE})$", "platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders")
+    str,
+    text_matching(rf"^(platform|{_RESOURCE})$", "platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders"),
 ]
-Read = Annotated[str, formed(rf"^{_RESOURCE}$", "CONNECTION.RESOURCE of a target, such as shipbob.orders")]
+Read = Annotated[str, text_matching(rf"^{_RESOURCE}$", "CONNECTION.RESOURCE of a target, such as shipbob.orders")]
 Destinations = Mapping[str, Mapping[str, ResourceType]]
 """The resources of each target, by the name of its connection."""
 
@@ -164,15 +165,15 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
-            raise misplaced(("resource",), "is missing")
+            raise finding_at(("resource",), "is missing")
         return WRITTEN[resource]
     if resource is not None:
-        raise misplaced(("resource",), f"cannot be set: to names the resource, {to}")
+        raise finding_at(("resource",), f"cannot be set: to names the resource, {to}")
     if connection not in targets:
         known = ", ".join(sorted(targets)) or "none"
-        raise misplaced(("to",), f"no connection {connection!r} is a target; targets: {known}")
+        raise finding_at(("to",), f"no connection {connection!r} is a target; targets: {known}")
     if name not in targets[connection]:
-        raise misplaced(("to",), unknown_key(name, list(targets[connection])).replace("key", "resource", 1))
+        raise finding_at(("to",), unknown_key_message(name, list(targets[connection])).replace("key", "resource", 1))
     return targets[connection][name]
 
 
@@ -188,7 +189,7 @@ def read_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -
     if known is None:
         return f"reads: no connection {system!r} is a target"
     if resource not in known:
-        return f"reads: {unknown_key(resource, list(known)).replace('key', 'resource', 1)}"
+        return f"reads: {unknown_key_message(resource, list(known)).replace('key', 'resource', 1)}"
     return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
@@ -213,7 +214,7 @@ def contribution_problem(kind: ResourceType, contributes: Sequence[str], matches
         return "contributes needs on_gone: nothing; the stream that creates the record removes it"
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     if missing := next((name for name in contributes if name not in fields), None):
-        return f"contributes: {unknown_key(missing, fields).replace('key', 'member', 1)}"
+        return f"contributes: {unknown_key_message(missing, fields).replace('key', 'member', 1)}"
     return None
 
 
@@ -256,7 +257,7 @@ def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | N
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     texts = text_members(kind.draft)
     if member not in fields:
-        return f"{unknown_key(member, list(texts)).replace('key', 'member', 1)}"
+        return f"{unknown_key_message(member, list(texts)).replace('key', 'member', 1)}"
     if member not in texts:
         return f"{member} is not a text; members that are: {', '.join(texts)}"
     return None if mapped is None or member in mapped else f"map does not make {member}"

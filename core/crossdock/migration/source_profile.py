@@ -10,12 +10,12 @@ import polars as pl
 from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
 from crossdock.values import exact_json
-from crossdock.values.json_paths import text_of
-from crossdock.values.records import JSON, LINE, RawBatch, columns_named, own_column
+from crossdock.values.json_paths import column_text
+from crossdock.values.records import JSON, LINE, RawBatch, columns_named, internal_column
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""
-_PLACE = own_column("place")
+_PLACE = internal_column("place")
 _ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, which many small batches need
 
 
@@ -88,4 +88,4 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
     elif isinstance(value, list):
         yield f"{path}[]", str(len(value))
     elif path:
-        yield path, text_of(value)
+        yield path, column_text(value)

@@ -53,5 +53,5 @@ def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
     for wave in waves:
         if wave.name == name:
             return wave
-    advice = config_file.unknown_key(name, [wave.name for wave in waves]).removeprefix("unknown key; ")
+    advice = config_file.unknown_key_message(name, [wave.name for wave in waves]).removeprefix("unknown key; ")
     raise ConfigError(f"no wave is called {name!r}; {advice}", code="wave_unknown")

@@ -13,8 +13,8 @@ from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
-from crossdock.values.addresses import endpoint
-from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, formed
+from crossdock.values.addresses import check_endpoint
+from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
 from crossdock.values.display_times import duration_text
 
 PATHS: Mapping[str, str] = {
@@ -55,7 +55,7 @@ class ClientCredentials(ConfigModel):
     """Access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
 
     kind: Literal["oauth2_client_credentials"]
-    token_url: Annotated[str, AfterValidator(endpoint)] | None = None
+    token_url: Annotated[str, AfterValidator(check_endpoint)] | None = None
     """Token endpoint, which may be on another host. Default: ``{base_url}/oauth/token``."""
     client_id: Annotated[str, Field(min_length=1)]
     """The id of the client."""
@@ -146,7 +146,7 @@ class Profile(ConfigModel):
 
     base_url: BaseUrl
     """The base URL: https, or http for this machine."""
-    tenant: Annotated[str, formed(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
+    tenant: Annotated[str, text_matching(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
     """The tenant."""
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     """The credential: an API key or OAuth 2.0 client credentials."""
@@ -154,7 +154,7 @@ class Profile(ConfigModel):
     """Paths that differ from the defaults, by resource, without a query."""
     scope_names: Mapping[ResourceName, Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")]] = {}
     """Names of scopes that differ from the defaults, by resource; ``{access}`` stands for ``read`` or ``write``."""
-    introspection_url: Annotated[str, AfterValidator(endpoint)] | None = None
+    introspection_url: Annotated[str, AfterValidator(check_endpoint)] | None = None
     """Where ``crossdock check`` asks for the scopes of the credential (RFC 7662). Default: it is not asked."""
     conditional_updates: bool = True
     """Whether updates are sent with ``If-Match``, so that changes made by others are not overwritten."""

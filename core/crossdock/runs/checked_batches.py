@@ -16,7 +16,7 @@ from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import at_source
 from crossdock.printable import is_storable
-from crossdock.values.author_code import guarded, place_of, text_of
+from crossdock.values.author_code import guarded, masked_text, place_of_code
 from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch
 
 _Item = TypeVar("_Item")
@@ -168,7 +168,7 @@ def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: 
         try:
             rows = read.load()
         except (OSError, pl.exceptions.PolarsError) as error:
-            wrong = f"whose rows cannot be read: {text_of(error)}"
+            wrong = f"whose rows cannot be read: {masked_text(error)}"
         else:
             wrong = None if method == "existing" else _wrong_lines(rows, are_grouped=bool(bound.stream.group_by))
     if wrong is not None:
@@ -228,7 +228,7 @@ def _is_key(key: object) -> bool:
 
 def _defect(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
     read = f" after {latest}" if latest else ""
-    place = place_of(bound.stream, method)
+    place = place_of_code(bound.stream, method)
     return ConnectorError(
         f"{method} {wrong}{read}{place}", where=bound.name, hint="fix the connector", code="connector_rows_wrong"
     )

@@ -21,7 +21,7 @@ from crossdock.runs.planning.removals import Removals, decide, decide_deleted
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.runs.second_reading import SecondReading
 from crossdock.state import Intent, State, Wait
-from crossdock.values.config_durations import span
+from crossdock.values.config_durations import parse_duration
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
 
@@ -160,7 +160,7 @@ class GoneRecords:
 
 def is_due(last: datetime | None, every: str, now: datetime) -> bool:
     """Return whether *every* has passed since *last*. A tenth of it is tolerance, for daily jobs with ``1d``."""
-    return last is None or not timedelta() <= now - last < span(every) * 9 / 10
+    return last is None or not timedelta() <= now - last < parse_duration(every) * 9 / 10
 
 
 def _facts(

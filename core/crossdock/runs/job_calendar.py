@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.due_times import due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.state import RunsOfDate, ScheduledRun, Transaction
 from crossdock.values.display_texts import counted
@@ -116,7 +116,9 @@ def _missed(
         since = counting_from.get(name)
         if since is None:  # no schedule has counted it yet, so nothing was due
             continue
-        for one in due(job.schedule, max(since, begin - timedelta(days=1)), min(now - _START, end + timedelta(days=3))):
+        for one in due_between(
+            job.schedule, max(since, begin - timedelta(days=1)), min(now - _START, end + timedelta(days=3))
+        ):
             if first <= one.business_date <= last:
                 yield name, one.business_date, CalendarDay(Missed.MISSED, 0, remarks=(Missed.MISSED.meaning,))
 

@@ -15,7 +15,7 @@ from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, HintedRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
-from crossdock.values.display_texts import parents_text, place_of
+from crossdock.values.display_texts import parents_text, place_text
 from crossdock.values.display_times import instant_text
 from crossdock.values.record_keys import key_text
 from crossdock.values.records import REASONS
@@ -107,7 +107,7 @@ def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], 
 def public(item: Item) -> Item:
     """Return what is shown of a record without its data."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
-    shown |= {"at": place_of(item), "since": item["since"]}
+    shown |= {"at": place_text(item), "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
 

@@ -20,7 +20,7 @@ from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.decimal_context import EXACT, total
+from crossdock.values.decimal_context import EXACT, exact_sum
 from crossdock.values.json_times import time_text
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import holds
@@ -236,6 +236,6 @@ def _total(payload: dict[str, Any]) -> Decimal | None:
     if not isinstance(items, list):
         return None
     try:
-        return total(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)
+        return exact_sum(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)
     except (KeyError, TypeError, ArithmeticError):
         return None

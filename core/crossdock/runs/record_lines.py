@@ -12,7 +12,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.record_trace import History
 from crossdock.state import Transaction
 from crossdock.values import exact_json
-from crossdock.values.display_texts import parents_text, place_of
+from crossdock.values.display_texts import parents_text, place_text
 from crossdock.values.display_times import instant_text
 from crossdock.writing.delivery.operations import member_differences
 
@@ -116,7 +116,7 @@ def events(history: History) -> list[Event]:
 def events_of_operation(row: Row) -> Iterator[Event]:
     """Yield what happened to one operation, in the order of its steps."""
     text = f"run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
-    text += f" from {place_of(row)}, key {row['idempotency_key']}"
+    text += f" from {place_text(row)}, key {row['idempotency_key']}"
     yield Event(row["created_at"], text, row, is_first=True)
     for attempt in row["sendings"]:
         result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
@@ -155,7 +155,7 @@ def binding_lines(history: History) -> Iterator[str]:
 
 def refusal_text(row: Row) -> str:
     """Return why and where a record was rejected."""
-    place = f"{place_of(row)} {row['pointer'] or ''}".rstrip()
+    place = f"{place_text(row)} {row['pointer'] or ''}".rstrip()
     return f"{row['code']} at {place}: {row['message']}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from crossdock.values.decimal_context import EXACT, total
+from crossdock.values.decimal_context import EXACT, exact_sum
 
 PARTS_AT_MOST = 200_000
 """The most products and customers that are distinguished. The totals of all others are one sum."""
@@ -33,7 +33,7 @@ class ResourceTotals:
         if "items" in payload:
             place = customer, currency
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
-            _count(self.amounts, part, total(_amounts(payload)), times)
+            _count(self.amounts, part, exact_sum(_amounts(payload)), times)
 
     def plus(self, other: ResourceTotals) -> ResourceTotals:
         both = ResourceTotals(self.records + other.records)
@@ -51,7 +51,7 @@ class ResourceTotals:
 
     @property
     def quantity(self) -> Decimal:
-        return total(self.quantities.values())
+        return exact_sum(self.quantities.values())
 
     @property
     def by_currency(self) -> dict[str, Decimal]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crossdock.values.json_times import time_text
-from crossdock.values.run_messages import document_of
+from crossdock.values.run_messages import streams_document
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts
 
@@ -105,7 +105,7 @@ def run_document(run: RunRecord) -> dict[str, Any]:
         "throttled": run.throttled,
         "balanced": balance(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
         "open": None if run.open is None else run.open.as_json(),
-        **document_of(tally, run.messages),
+        **streams_document(tally, run.messages),
     }
 
 

@@ -13,7 +13,7 @@ from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of
+from crossdock.values.run_messages import RunMessages, remarks_by_stream, streams_document, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
 from crossdock.writing.delivery.delivery_context import Counters
 
@@ -63,7 +63,7 @@ class Report:
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return notes_of(self.messages)
+        return remarks_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:
@@ -143,5 +143,5 @@ class Report:
             "balanced": self.balanced,
             "apis": self.apis(),
             "open": self.all_open.as_json(),
-            **document_of(self.accounts(), self.messages),
+            **streams_document(self.accounts(), self.messages),
         }

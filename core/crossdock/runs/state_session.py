@@ -31,7 +31,7 @@ from crossdock.state import Intent, State
 from crossdock.values import yaml_reader
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
-from crossdock.values.environment_variables import escaped
+from crossdock.values.environment_variables import escape_dollars
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
 from crossdock.writing.targets.target import Target
 
@@ -186,7 +186,7 @@ def kills_process(project: Project, stream: str) -> bool:
     command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
     if project.values is not None:
         command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
-        folder, given = project.folder, escaped(yaml_reader.dumped(project.values))
+        folder, given = project.folder, escape_dollars(yaml_reader.dumped(project.values))
     modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", *command],

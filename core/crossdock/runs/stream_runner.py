@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.config.project.connections import BoundStream, code_of_stream
+from crossdock.config.project.connections import BoundStream, guard_stream_code
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.adoption_index import RunAdoptions
@@ -140,7 +140,7 @@ class StreamRunner:
         with self._state.read_only() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled_in_scope(bound.scope, source.named))
         try:
-            with code_of_stream(bound):
+            with guard_stream_code(bound):
                 source.read(unsettled, self._advance)
         except (StateError, LateError):
             raise
@@ -228,7 +228,7 @@ class StreamRunner:
     def _finish(self, bound: BoundStream, source: RunInput) -> None:
         self._timings.proceed(f"remembering {bound.name}", None)
         try:
-            with code_of_stream(bound):
+            with guard_stream_code(bound):
                 source.finish()
         except StateError:
             raise

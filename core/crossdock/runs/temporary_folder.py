@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from crossdock.reading.sources.run_context import write_errors
-from crossdock.values.local_files import is_alive, private_folder
+from crossdock.values.local_files import create_private_folder, is_alive
 
 
 def run_folder(stack: ExitStack, spool: Path | None) -> Path:
     """Create a private folder in *spool*, or in the system's temporary folder. It is removed when *stack* unwinds."""
     with write_errors(spool or Path(tempfile.gettempdir())):
         if spool is not None:
-            private_folder(spool)
+            create_private_folder(spool)
             _sweep(spool)
         folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from crossdock.values.serving.problem_responses import MEDIA_TYPE, problem
+from crossdock.values.serving.problem_responses import MEDIA_TYPE, problem_response
 
 _TYPES = {429: "https://iana.org/assignments/http-problem-types#quota-exceeded"}
 
@@ -24,7 +24,7 @@ class ProblemError(Exception):
         errors = [{"pointer": pointer, "detail": wrong} for pointer, wrong in findings]
         members = {"errors": errors} if findings else {}
         kind = _TYPES.get(status, "about:blank")
-        self.response = problem(status, detail, kind=kind, headers=headers, **members)
+        self.response = problem_response(status, detail, kind=kind, headers=headers, **members)
 
 
 def method_not_allowed(allowed: str) -> ProblemError:

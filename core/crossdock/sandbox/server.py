@@ -91,7 +91,7 @@ class SandboxServer:
 
 
 def config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
-    return serving.config(
+    return serving.make_uvicorn_config(
         app,
         limits or ConnectionLimits(),
         Connection,

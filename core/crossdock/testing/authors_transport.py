@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from crossdock.errors import CrossdockError
-from crossdock.values.author_code import AuthorCodeError, described
+from crossdock.values.author_code import AuthorCodeError, described_exception
 
 _NAME = "the transport of the test"
 
@@ -31,7 +31,7 @@ class AuthorsTransport(httpx.BaseTransport):
         except CrossdockError:
             raise
         except Exception as error:
-            what = f"raised {described(error, getattr(self._own, 'handler', self._own), 'handle_request')}"
+            what = f"raised {described_exception(error, getattr(self._own, 'handler', self._own), 'handle_request')}"
             where = f"{request.method} {request.url.path}"
             made = AuthorCodeError(_NAME, what, where=where)
             self.error = self.error or made

@@ -13,7 +13,7 @@ from unittest import SkipTest
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream, Connection, clashes
+from crossdock.config.project.connections import BoundStream, Connection, streams_writing_same_records
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import at_source
@@ -49,7 +49,9 @@ class StreamContract(MappingContract, SyncContract):
         """A config with two streams that write one resource in one namespace is refused."""
         ctx = self.example().bound.context
         streams = tuple(self.connector.streams(ctx.settings))
-        for _, message, hint in clashes([Connection(ctx.connection, self.connector, ctx.settings, streams)]):
+        for _, message, hint in streams_writing_same_records(
+            [Connection(ctx.connection, self.connector, ctx.settings, streams)]
+        ):
             raise AssertionError(f"no config can have these streams together: {message}; {hint}")
 
     def test_a_second_run_reads_the_same(self) -> None:

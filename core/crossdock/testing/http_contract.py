@@ -35,7 +35,7 @@ from crossdock.testing.requested_times import contains_cursor, descending_order,
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.records import JSON, RawBatch
 
 __all__ = ["HttpStreamContract"]
@@ -367,7 +367,7 @@ class HttpStreamContract(StreamContract):
                     continue
                 items = _objects(batch)
                 is_sorted = declared is not None and declared.sorted and items
-                value = text_of(at_path(items[-1], declared.column)) if declared and is_sorted else None
+                value = column_text(at_path(items[-1], declared.column)) if declared and is_sorted else None
                 read.append((value or batch.cursor, items))
         return iter(read)
 
@@ -502,7 +502,7 @@ def _is(item: Any) -> Callable[[Any], bool]:
 def _has(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
     """Return whether a record at *place* has the member that is the cursor."""
     records = (item for page in pages for item in place.records(page))
-    return cursor is not None and any(text_of(at_path(item, cursor.column)) is not None for item in records)
+    return cursor is not None and any(column_text(at_path(item, cursor.column)) is not None for item in records)
 
 
 def _json(body: bytes) -> Any:
@@ -530,7 +530,7 @@ def _texts(tried: TriedRecord) -> list[str]:
 
 
 def _values(trial: Trial, column: str) -> list[str | None]:
-    return [text_of(at_path(row, column)) for row in _rows_of(trial)]
+    return [column_text(at_path(row, column)) for row in _rows_of(trial)]
 
 
 def _keys_of(trial: Trial) -> set[str]:
@@ -571,7 +571,7 @@ def _is_listed(cursor: Cursor, since: str, item: Any) -> bool:
     """Return whether a source lists a record when it is asked for what changed from *since*, an argument of `pull`."""
     asked = Cursor(column=cursor.column, as_="instant") if cursor.as_ == "instant" else cursor  # ISO 8601 in any case
     try:
-        found = cursor.position({cursor.column: text_of(at_path(item, cursor.column))})
+        found = cursor.position({cursor.column: column_text(at_path(item, cursor.column))})
         return bool(found) and found >= asked.position({cursor.column: since})
     except RecordError:
         return False
@@ -581,7 +581,7 @@ def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
     """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
     names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
     for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):
-        pairs = [[instant_of(text_of(at_path(item, each))) for each in (name, cursor.column)] for item in items]
+        pairs = [[instant_of(column_text(at_path(item, each))) for each in (name, cursor.column)] for item in items]
         known = [(change, own) for change, own in pairs if change is not None and own is not None]
         if any(change > own for change, own in known) and all(change >= own for change, own in known):
             yield name
@@ -589,7 +589,7 @@ def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
 
 def _is_from(cursor: Cursor, since: str, item: Any) -> bool:
     try:
-        return cursor.position({cursor.column: text_of(at_path(_exact(item), cursor.column))}) >= cursor.position(
+        return cursor.position({cursor.column: column_text(at_path(_exact(item), cursor.column))}) >= cursor.position(
             {cursor.column: since}
         )
     except RecordError:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.values.json_paths import replaced_at
+from crossdock.values.json_paths import with_value_at_path
 
 ListPath = tuple[str | int, ...]
 """The path of a list in the body of a page."""
@@ -57,7 +57,7 @@ class RecordList:
 
     def with_record(self, element: Any, record: Any) -> Any:
         """Return *element* with another record."""
-        return replaced_at(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
+        return with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
 
 
 def record_lists(page: Any) -> Iterator[RecordList]:

@@ -16,7 +16,7 @@ from crossdock.testing.expected_members import mismatch
 from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_of
 from crossdock.values import exact_json
-from crossdock.values.json_paths import found_at
+from crossdock.values.json_paths import find_at_pointer
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.targets.guarded_target import unguarded
 
@@ -132,7 +132,7 @@ class TargetRequestContract(TargetUnderTest):
             payload, name_of = method_of(unguarded(target), "payload"), method_of(unguarded(target), "name_of")
             if (kind := target.resources[resource]).name_member is not None:
                 if kind.divided_name is None:
-                    held = found_at(one.payload, one.name_pointer)
+                    held = find_at_pointer(one.payload, one.name_pointer)
                     text = f"{payload}, {resource}: does not hold the external id at {one.name_pointer}"
                     assert held == one.name, text
                 is_found = one.name_in_payload == one.name

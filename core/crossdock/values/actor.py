@@ -39,9 +39,9 @@ def current_actor() -> Actor:
     if given is not None:
         return given
     return Actor(
-        _told("CROSSDOCK_PERSON", LONGEST_NAME) or user_of_process()[:LONGEST_NAME],
-        _told("CROSSDOCK_ADDRESS", LONGEST_NAME) or f"{_COMMAND_LINE}{socket.gethostname()}"[:LONGEST_NAME],
-        _told("CROSSDOCK_REASON", _LONGEST_REASON),
+        _from_environment("CROSSDOCK_PERSON", LONGEST_NAME) or user_of_process()[:LONGEST_NAME],
+        _from_environment("CROSSDOCK_ADDRESS", LONGEST_NAME) or f"{_COMMAND_LINE}{socket.gethostname()}"[:LONGEST_NAME],
+        _from_environment("CROSSDOCK_REASON", _LONGEST_REASON),
     )
 
 
@@ -62,5 +62,5 @@ def user_of_process() -> str:
         return str(os.getuid())  # a container may have no name for it
 
 
-def _told(variable: str, longest: int) -> str:
+def _from_environment(variable: str, longest: int) -> str:
     return printable(os.environ.get(variable, "").strip())[:longest].strip()

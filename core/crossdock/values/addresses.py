@@ -25,30 +25,30 @@ _WITH_USER = re.compile(r"https?://[^/?#\s]*@", re.IGNORECASE)
 _MOST_ENCODED = 5  # levels of percent-encoding that are decoded
 
 
-def host_name(text: str) -> str:
+def check_host_name(text: str) -> str:
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
     return text
 
 
-def mailbox(text: str) -> str:
+def check_mailbox(text: str) -> str:
     if not _MAILBOX.fullmatch(text):
         raise ValueError("must be a plain email address such as ops@example.com")
     return text
 
 
-def web_address(url: str) -> str:
+def check_web_address(url: str) -> str:
     """Check that an address may get secrets and data: https, or http on this machine. Otherwise raise ValueError."""
-    parts = _web_parts(url)
+    parts = _checked_web_parts(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError(_NO_PLAIN_HTTP)
     return url
 
 
-def _web_parts(url: str) -> SplitResult:
+def _checked_web_parts(url: str) -> SplitResult:
     parts = split_refusing_user(url)
     try:
-        host_name(parts.hostname or "")
+        check_host_name(parts.hostname or "")
         _ = parts.port
     except ValueError:
         raise ValueError(_AN_ADDRESS) from None
@@ -59,25 +59,25 @@ def _web_parts(url: str) -> SplitResult:
     return parts
 
 
-def endpoint(url: str) -> str:
-    """Check a `web_address` to which paths are appended or forms are sent, so that it has no query."""
-    if "?" in web_address(url):
+def check_endpoint(url: str) -> str:
+    """Check a web address to which paths are appended or forms are sent, so that it has no query."""
+    if "?" in check_web_address(url):
         raise ValueError(f"{_AN_ADDRESS}, without a query")
     return url
 
 
-def checked_base_url(url: str) -> str:
-    """Check an `endpoint` without a credential, and return it without a slash at its end."""
-    if names_secret(endpoint(url)):
+def check_base_url(url: str) -> str:
+    """Check as `check_endpoint` does, refuse a credential, and return the address without a slash at its end."""
+    if names_secret(check_endpoint(url)):
         raise ValueError(_NO_CREDENTIAL)
     return url.rstrip("/")
 
 
-def proxy_address(url: str) -> str:
+def check_proxy_address(url: str) -> str:
     if _WITH_USER.search(_decoded(url)):
         raise ValueError("must not hold a user or a password: set proxy_user and proxy_password")
     try:
-        parts = _web_parts(url)
+        parts = _checked_web_parts(url)
     except ValueError:
         raise ValueError(_A_PROXY) from None
     if parts.path not in {"", "/"} or parts.query:
@@ -96,42 +96,44 @@ def split_refusing_user(url: str) -> SplitResult:
     return parts
 
 
-def address_fault(name: str | None, text: str) -> str | None:
+def forbidden_address_reason(name: str | None, text: str) -> str | None:
     """Return why *text* must not be the value of a setting. Without its *name*, only a user is a fault."""
     if _WITH_USER.search(_decoded(text)):
         return _NO_USER
     if name is None or not _NAMES_ADDRESS.search(name) or not text.lower().startswith(("http:", "https:")):
         return None
     try:
-        web_address(text)
+        check_web_address(text)
     except ValueError as error:
         return str(error)
-    return _NO_CREDENTIAL if asks_with_secret(text) else None
+    return _NO_CREDENTIAL if query_has_secret(text) else None
 
 
-def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def forbidden_addresses(
+    settings: Any, place: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the places of forbidden addresses, with the reasons. In streams, names are those of records' members."""
     if isinstance(settings, str):
         name = next((part for part in reversed(place) if isinstance(part, str)), None)
-        fault = address_fault(None if place[:1] == ("streams",) else name, settings)
+        fault = forbidden_address_reason(None if place[:1] == ("streams",) else name, settings)
         if fault:
             yield place, fault
     elif isinstance(settings, Mapping | list | tuple):
         for key, item in settings.items() if isinstance(settings, Mapping) else enumerate(settings):
-            yield from address_faults(item, (*place, key))
+            yield from forbidden_addresses(item, (*place, key))
 
 
 def names_secret(address: str) -> bool:
     """Return whether *address* contains ``NAME=VALUE`` with a usual NAME of a secret, in any case or encoding."""
-    return any(_SECRET.search(name) for name in _members(address))
+    return any(_SECRET.search(name) for name in _parameter_names(address))
 
 
-def asks_with_secret(url: str) -> bool:
+def query_has_secret(url: str) -> bool:
     """Return whether the query of a web address has a parameter for a secret. Such an address is itself a secret."""
-    return names_secret(url) or any(name in _SECRET_IN_QUERY for name in _members(url))
+    return names_secret(url) or any(name in _SECRET_IN_QUERY for name in _parameter_names(url))
 
 
-def _members(address: str) -> list[str]:
+def _parameter_names(address: str) -> list[str]:
     return [found[1].casefold() for found in _MEMBER.finditer(_decoded(address))]
 
 

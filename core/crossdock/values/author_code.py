@@ -27,7 +27,7 @@ from crossdock.errors import (
     RemoteError,
 )
 from crossdock.printable import is_storable, printable
-from crossdock.values.config_file import message_of
+from crossdock.values.config_file import finding_message
 from crossdock.values.config_models import secrets_in
 from crossdock.values.redaction import redacted
 
@@ -69,7 +69,7 @@ class AuthorCodeError(ConnectorError):
         cause = self.__cause__
         if cause is None:
             return RecordError(reason, brief(self.message))
-        what = described(cause, self._code, self.method, settings=self.settings, data=data)
+        what = described_exception(cause, self._code, self.method, settings=self.settings, data=data)
         return RecordError(reason, f"{self.method} raised {what}")
 
 
@@ -96,29 +96,29 @@ def guarded(
     try:
         yield
     except BaseException as error:
-        if _stays(error) or (only_authors and not is_by_author(error)):
+        if _passes_unchanged(error) or (only_authors and not has_frame_of_author(error)):
             raise
         read = f" after {brief(source)}" if (source := after()) else ""
-        what = f"raised {described(error, code, method, settings=settings, data=data)}{read}"
+        what = f"raised {described_exception(error, code, method, settings=settings, data=data)}{read}"
         raise AuthorCodeError(method, what, where=where, code=code, settings=settings) from error
 
 
-def interrupts(error: BaseException) -> bool:
+def is_interruption(error: BaseException) -> bool:
     """Return whether *error* is an interruption, a generator's end or crossdock's own, and no failure of an author."""
     if isinstance(error, GeneratorExit):
-        return not is_by_author(error)
+        return not has_frame_of_author(error)
     if isinstance(error, CrossdockError) and not isinstance(error, RecordError | _ON_PURPOSE):
         return not _is_raised_by_author(error)
     return isinstance(error, KeyboardInterrupt)
 
 
-def _stays(error: BaseException) -> bool:
-    return interrupts(error) or (isinstance(error, _ON_PURPOSE) and _is_whole(error))
+def _passes_unchanged(error: BaseException) -> bool:
+    return is_interruption(error) or (isinstance(error, _ON_PURPOSE) and _is_readable_and_storable(error))
 
 
-def _is_whole(error: CrossdockError) -> bool:
+def _is_readable_and_storable(error: CrossdockError) -> bool:
     """Return whether *error* can be shown and stored. An author's class may not have called the constructor."""
-    with _unreadable():
+    with _suppress_author_errors():
         str(error)
         texts: list[Any] = [
             error.message,
@@ -131,7 +131,7 @@ def _is_whole(error: CrossdockError) -> bool:
 
 
 @contextmanager
-def _unreadable() -> Iterator[None]:
+def _suppress_author_errors() -> Iterator[None]:
     """Suppress what the members of an author's error raise, which may be anything."""
     try:
         yield
@@ -141,15 +141,15 @@ def _unreadable() -> Iterator[None]:
         pass
 
 
-def is_by_author(error: BaseException) -> bool:
-    return any(is_authors(module) for module, _, _ in _frames(error.__traceback__))
+def has_frame_of_author(error: BaseException) -> bool:
+    return any(is_module_of_author(module) for module, _, _ in _frames(error.__traceback__))
 
 
 def error_of_author(error: BaseException) -> AuthorCodeError | None:
     """Return the error if an author's code raised *error* outside a guard; None if it is a defect of crossdock."""
-    if isinstance(error, CrossdockError | KeyboardInterrupt) or not is_by_author(error):
+    if isinstance(error, CrossdockError | KeyboardInterrupt) or not has_frame_of_author(error):
         return None
-    return AuthorCodeError("an author's code", f"raised {described(error, None, '')}")
+    return AuthorCodeError("an author's code", f"raised {described_exception(error, None, '')}")
 
 
 def _is_raised_by_author(error: BaseException) -> bool:
@@ -157,11 +157,11 @@ def _is_raised_by_author(error: BaseException) -> bool:
     return bool(frames) and not frames[-1][0].startswith("crossdock.")
 
 
-def described(
+def described_exception(
     error: BaseException, code: object, method: str, *, settings: object = None, data: Iterable[Any] = ()
 ) -> str:
     """Return the class of *error*, the file and line of the author's code that raised it, and its masked text."""
-    name, text = brief(type(error).__name__), text_of(error, settings, data)
+    name, text = brief(type(error).__name__), masked_text(error, settings, data)
     text = f": {text}" if text else ""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{name} in line {error.lineno} of {brief(error.filename)}: {brief(error.msg)}"
@@ -182,7 +182,7 @@ def described_class(kind: type) -> str:
         return name
 
 
-def place_of(code: object, method: str) -> str:
+def place_of_code(code: object, method: str) -> str:
     inner = _code_of(code, method)
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
 
@@ -196,7 +196,7 @@ def type_text(value: object) -> str:
 
 def shortened_error(error: RecordError) -> RecordError | None:
     """Return a copy of *error* that can be stored; None if an author's class has members that cannot be read."""
-    with _unreadable():
+    with _suppress_author_errors():
         code: Any = error.code
         pointer = None if error.pointer is None else brief(str(error.pointer))
         short = RecordError(code, brief(str(error.message)), pointer=pointer)
@@ -212,7 +212,7 @@ def brief(text: str) -> str:
 # ---- where
 
 
-def is_authors(module: str) -> bool:
+def is_module_of_author(module: str) -> bool:
     """Return whether *module* is neither of crossdock nor of a library."""
     package = module.partition(".")[0]
     return package not in sys.stdlib_module_names and package not in _LIBRARIES
@@ -238,11 +238,11 @@ def _module(frame: FrameType) -> str:
 def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int] | None:
     """Return the innermost frame of the package of *code*, otherwise of any author, and otherwise of any library."""
     frames = list(_frames(error.__traceback__))
-    packages = {package for package in _packages(code) if package != "crossdock"}
+    packages = {package for package in _packages_of_code(code) if package != "crossdock"}
     choices = (
         [each for each in frames if each[0].startswith(MODULE_PREFIX)],
         [each for each in frames if each[0].partition(".")[0] in packages],
-        [each for each in frames if is_authors(each[0])],
+        [each for each in frames if is_module_of_author(each[0])],
         [each for each in frames if not each[0].startswith(_ENGINE)],
     )
     return next((chosen[-1] for chosen in choices if chosen), None)
@@ -266,7 +266,7 @@ _ENGINE = tuple(
 )
 
 
-def _packages(code: object) -> set[str]:
+def _packages_of_code(code: object) -> set[str]:
     owner = getattr(code, "__self__", code)
     modules = (getattr(each, "__module__", None) for each in (code, owner, type(owner)))
     return {module.partition(".")[0] for module in modules if isinstance(module, str)} - {"builtins", "functools"}
@@ -282,30 +282,30 @@ def _code_of(code: object, method: str) -> CodeType | None:
 # ---- what
 
 
-def text_of(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
+def masked_text(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
     """Return the start of the masked text of *error*, also if its text cannot be read."""
-    text = whole_text(error)[:_READ_AT_MOST]
-    known = "\0".join(_texts_in_code(error.__traceback__)).casefold()
+    text = unmasked_text(error)[:_READ_AT_MOST]
+    known = "\0".join(_constants_in_frames(error.__traceback__)).casefold()
     text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), secrets_of(settings))
-    text = _without_words(text, _words_of(data), known)
-    text = _QUOTED.sub(lambda found: _quoted(found, known), text)
+    text = _mask_words(text, _words_of(data), known)
+    text = _QUOTED.sub(lambda found: _masked_quotation(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
     return brief(text)
 
 
-def whole_text(error: BaseException) -> str:
+def unmasked_text(error: BaseException) -> str:
     """Return the text of *error*, which may have data, also if an author's class cannot give it."""
     try:
-        return str(_text(error))
+        return str(_text_by_class(error))
     except KeyboardInterrupt:
         raise
     except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
         return f"its text cannot be read: {brief(type(unreadable).__name__)}"
 
 
-def _text(error: BaseException) -> str:
+def _text_by_class(error: BaseException) -> str:
     if isinstance(error, ValidationError):  # its own text quotes the values
-        return "; ".join(map(_finding, error.errors(include_url=False, include_input=False)[:3]))
+        return "; ".join(map(_validation_finding, error.errors(include_url=False, include_input=False)[:3]))
     if isinstance(error, RecordError):
         return f"{error.pointer}: {error.message}" if error.pointer else error.message
     if isinstance(error, CrossdockError) and not hasattr(error, "message"):
@@ -313,27 +313,27 @@ def _text(error: BaseException) -> str:
     return str(error)
 
 
-def _finding(item: Any) -> str:
+def _validation_finding(item: Any) -> str:
     key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
     parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
     place = ".".join(part for part in map(str, parts) if _PART.fullmatch(part))  # others name choices of a union
-    return f"{place}: {message_of(item)}" if place else message_of(item)
+    return f"{place}: {finding_message(item)}" if place else finding_message(item)
 
 
-def _quoted(found: re.Match[str], known: str) -> str:
+def _masked_quotation(found: re.Match[str], known: str) -> str:
     inner = found[1] if found[1] is not None else found[2]
     is_type = inner.isidentifier() and found.string.startswith(" object", found.end())  # a sentence of Python
     shown = not inner or is_type or inner.casefold() in known or inner in _TYPES or _NAME.fullmatch(inner)
     return found[0] if shown else f"{found[0][0]}{_MASK}{found[0][0]}"
 
 
-def _texts_in_code(traceback: TracebackType | None) -> Iterator[str]:
+def _constants_in_frames(traceback: TracebackType | None) -> Iterator[str]:
     for frame, _ in walk_tb(traceback):
         if not _module(frame).startswith("crossdock."):
-            yield from _texts_of(frame.f_code)
+            yield from _constants_of_code(frame.f_code)
 
 
-def _texts_of(code: CodeType) -> Iterator[str]:
+def _constants_of_code(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, str):
             yield constant
@@ -348,21 +348,23 @@ def secrets_of(settings: object) -> Iterator[str]:
 
 
 def _words_of(data: Iterable[Any]) -> frozenset[str]:
-    return frozenset(word.casefold() for value in data for text in _texts(value) for word in _WORD.findall(text))
+    return frozenset(
+        word.casefold() for value in data for text in _texts_in_value(value) for word in _WORD.findall(text)
+    )
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts_in_value(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _texts(inner)
+            yield from _texts_in_value(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner)
+            yield from _texts_in_value(inner)
 
 
-def _without_words(text: str, words: frozenset[str], known: str) -> str:
+def _mask_words(text: str, words: frozenset[str], known: str) -> str:
     """Remove *words* that the code does not contain itself."""
     if not words:
         return text

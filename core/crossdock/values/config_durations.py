@@ -18,27 +18,27 @@ def is_time(value: Any) -> bool:
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
-def time_of_day(value: Any) -> str:
+def check_time_of_day(value: Any) -> str:
     if not is_time(value):
         raise ValueError(f"{str(value)!r} is not a {A_TIME}")
     return str(value)
 
 
-TimeOfDay = Annotated[str, BeforeValidator(time_of_day), WithJsonSchema(TIME_SCHEMA)]
+TimeOfDay = Annotated[str, BeforeValidator(check_time_of_day), WithJsonSchema(TIME_SCHEMA)]
 
 
 def is_duration(value: Any, units: str) -> bool:
     """Return whether *value* is a number from 1 to 99999 and one of *units*, of s, m, h and d."""
-    return isinstance(value, str) and re.fullmatch(_duration(units), value) is not None
+    return isinstance(value, str) and re.fullmatch(_duration_pattern(units), value) is not None
 
 
 def duration_schema(units: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^{_duration(units)}$"})
+    return WithJsonSchema({"type": "string", "pattern": f"^{_duration_pattern(units)}$"})
 
 
-def _duration(units: str) -> str:
+def _duration_pattern(units: str) -> str:
     return f"([1-9][0-9]{{0,4}})([{units}])"
 
 
-def span(duration: str) -> timedelta:
+def parse_duration(duration: str) -> timedelta:
     return int(duration[:-1]) * _UNITS[duration[-1]]

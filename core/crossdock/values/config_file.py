@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.values import values_in_memory, yaml_reader
-from crossdock.values.finding_places import PlacedFinding, nearest, placed
+from crossdock.values import python_config_reader, yaml_reader
+from crossdock.values.finding_places import PlacedFinding, findings_of_nearest_choice, place_and_choices
 from crossdock.values.local_files import read_bounded
 from crossdock.values.yaml_reader import Content, Place
 
@@ -74,7 +74,7 @@ _MESSAGES = {
 }
 
 
-def unknown_key(name: str, known: list[str]) -> str:
+def unknown_key_message(name: str, known: list[str]) -> str:
     spelled = {each.lower(): each for each in known}
     close = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), spelled, n=1)
     return (
@@ -123,12 +123,12 @@ class Document:
             checked = model.model_validate(data, context={"folder": self.folder, "renamed": renamed, **context})
         except ValidationError as error:
             items = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
-            found = nearest(self._finding(place, item) for item in items)
-            raise _findings(map(self._sentence, found)) from None
+            found = findings_of_nearest_choice(self._finding(place, item) for item in items)
+            raise _findings_error(map(self._sentence, found)) from None
         for section, old, new in renamed:
             key = (*place, *(_path_to(section, data) or ()), old)
             advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
-            self.warnings[f"{self.where(key)}: {_named(key)}{advice}"] = None
+            self.warnings[f"{self.where(key)}: {_place_prefix(key)}{advice}"] = None
         return checked
 
     def check_quoting(self) -> None:
@@ -138,9 +138,9 @@ class Document:
             is_constant = place[-1:] == ("const",)
             trap = yaml_reader.number_trap(text) or (yaml_reader.boolean_trap(text) if is_constant else None)
             if trap:
-                found.append(f"{self.where(place)}: {_named(place)}{trap}")
+                found.append(f"{self.where(place)}: {_place_prefix(place)}{trap}")
         if found:
-            raise _findings(found)
+            raise _findings_error(found)
 
     def _finding(self, start: Place, item: Any) -> PlacedFinding:
         path = [part for part in item["loc"] if part != _OF_KEY]
@@ -149,17 +149,19 @@ class Document:
             key = path.pop()
         key = key if isinstance(key, tuple) else (key,)
         is_absent = item["type"] == "missing"
-        place, choices = placed(start, path, () if is_absent else key, lambda each: each in self.content.places)
+        place, choices = place_and_choices(
+            start, path, () if is_absent else key, lambda each: each in self.content.places
+        )
         place = (*place, *key) if is_absent else place
-        plain, short = self.content.plain.get(place), message_of(item)
-        is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
+        plain, short = self.content.plain.get(place), finding_message(item)
+        is_text = item["type"] == "string_type" or (plain is not None and _expects_form(item))
         message = yaml_reader.must_be_text(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
             message = short = f"the key {short}"
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE))
 
     def _sentence(self, finding: PlacedFinding) -> str:
-        return f"{self.where(finding.place)}: {_named(finding.place)}{finding.message}"
+        return f"{self.where(finding.place)}: {_place_prefix(finding.place)}{finding.message}"
 
 
 def _path_to(wanted: Any, data: Any) -> Place | None:
@@ -171,11 +173,11 @@ def _path_to(wanted: Any, data: Any) -> Place | None:
     return next(((key, *path) for key, path in paths if path is not None), None)
 
 
-def _named(place: Place) -> str:
+def _place_prefix(place: Place) -> str:
     return f"{'.'.join(map(str, place))}: " if place else ""
 
 
-def _findings(found: Iterable[str]) -> FindingsError:
+def _findings_error(found: Iterable[str]) -> FindingsError:
     findings = list(dict.fromkeys(found))
     more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
     return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
@@ -188,7 +190,7 @@ def _has_wrong_items(item: Any) -> bool:
     return item["type"] == "too_short" and is_long
 
 
-def _is_form(item: Any) -> bool:
+def _expects_form(item: Any) -> bool:
     """Return whether text or a section is expected, as for a member of ``map``."""
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
@@ -199,7 +201,7 @@ def read(first: ConfigSource, *overrides: ConfigSource) -> Document:
     Relative paths in a mapping begin in the working folder.
     """
     path = OF_MAPPING if isinstance(first, Mapping) else first
-    document = Document(path, _folder_of(path), reduce(merged, map(_content, (first, *overrides))))
+    document = Document(path, _folder_of(path), reduce(merged, map(_read_content, (first, *overrides))))
     document.check_quoting()
     return document
 
@@ -212,9 +214,9 @@ def _folder_of(path: Path) -> Path:
         raise ConfigError(message, where=str(path), hint=hint, code="folder_missing") from None
 
 
-def _content(source: ConfigSource) -> Content:
+def _read_content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return values_in_memory.read_values(source, str(OF_MAPPING), os.environ)
+        return python_config_reader.read_values(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:
@@ -238,10 +240,10 @@ def _content(source: ConfigSource) -> Content:
 
 def merged(content: Content, later: Content) -> Content:
     """Merge sections, which keep their origin in *content*. *later* replaces everything else, lists as a whole."""
-    data, replaced = dict(content.data), set(_replaced(content.data, later.data, ()))
+    data, replaced = dict(content.data), set(_replaced_places(content.data, later.data, ()))
     _merge(data, later.data)
-    places = _kept(content.places, replaced)
-    return Content(data, later.places | places, _kept(content.plain, replaced) | later.plain)
+    places = _without_replaced(content.places, replaced)
+    return Content(data, later.places | places, _without_replaced(content.plain, replaced) | later.plain)
 
 
 def _merge(data: dict[str, Any], later: Mapping[str, Any]) -> None:
@@ -253,15 +255,15 @@ def _merge(data: dict[str, Any], later: Mapping[str, Any]) -> None:
             data[key] = value
 
 
-def _replaced(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -> Iterator[Place]:
+def _replaced_places(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -> Iterator[Place]:
     for key in data.keys() & later.keys():
         if isinstance(data[key], dict) and isinstance(later[key], dict):
-            yield from _replaced(data[key], later[key], (*place, key))
+            yield from _replaced_places(data[key], later[key], (*place, key))
         else:
             yield (*place, key)
 
 
-def _kept(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
+def _without_replaced(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
     return {
         place: value
         for place, value in values.items()
@@ -269,7 +271,7 @@ def _kept(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
     }
 
 
-def message_of(item: Any) -> str:
+def finding_message(item: Any) -> str:
     """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
     kind, context = item["type"], item.get("ctx", {})
     if kind == "is_instance_of":

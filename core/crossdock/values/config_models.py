@@ -24,8 +24,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import ConfigError
-from crossdock.values.addresses import checked_base_url, host_name
-from crossdock.values.config_file import unknown_key
+from crossdock.values.addresses import check_base_url, check_host_name
+from crossdock.values.config_file import unknown_key_message
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.yaml_reader import Place
 
@@ -71,7 +71,7 @@ class ConfigModel(BaseModel):
             (info.context or {}).get("renamed", []).append((data, old, new))
         for key in read:
             if key not in known and key not in cls.model_fields:
-                advice = unknown_key(str(key), known)
+                advice = unknown_key_message(str(key), known)
                 raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
         return read
 
@@ -176,7 +176,7 @@ def named_secrets(value: object, place: Place = ()) -> Iterator[tuple[Place, Sec
             yield from named_secrets(inner, (*place, number))
 
 
-def _secret(value: Any, info: ValidationInfo) -> Secret:
+def _parse_secret(value: Any, info: ValidationInfo) -> Secret:
     if isinstance(value, Secret):
         return value
     kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
@@ -187,11 +187,13 @@ def _secret(value: Any, info: ValidationInfo) -> Secret:
     return Secret(value, folder)
 
 
-SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})]
+SecretRef = Annotated[
+    Secret, BeforeValidator(_parse_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})
+]
 """A secret of the settings: ``env:NAME`` or ``file:PATH`` in a config file, whose value is read when it is used."""
 
 
-def _path(value: Any, info: ValidationInfo) -> Any:
+def _resolve_path(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str) or not info.context:
         return value
     try:
@@ -200,17 +202,17 @@ def _path(value: Any, info: ValidationInfo) -> Any:
         raise ValueError("begins with ~ and the name of an unknown user") from None
 
 
-ConfigPath = Annotated[Path, BeforeValidator(_path)]
+ConfigPath = Annotated[Path, BeforeValidator(_resolve_path)]
 """A path, relative to the config file."""
 
 
-def _given(value: Any) -> Any:
+def _refuse_null(value: Any) -> Any:
     if value is None:
         raise PydanticCustomError("string_type", "must be text")
     return value
 
 
-NOT_NULL = BeforeValidator(_given)
+NOT_NULL = BeforeValidator(_refuse_null)
 """For texts that may be missing, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
 GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
 
@@ -219,17 +221,17 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not is_name(text):
         raise ValueError(NAME_FORM)
     return text
 
 
-Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
+Name = Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
 """1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
 
 
-def formed(pattern: str, words: str) -> GetPydanticSchema:
+def text_matching(pattern: str, words: str) -> GetPydanticSchema:
     """Check text by *pattern*, of which a finding tells the *words*."""
 
     def check(text: str) -> str:
@@ -244,17 +246,17 @@ def formed(pattern: str, words: str) -> GetPydanticSchema:
     )
 
 
-HostName = Annotated[str, AfterValidator(host_name)]
+HostName = Annotated[str, AfterValidator(check_host_name)]
 """The name or the IP address of a host, without a port."""
-BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
+BaseUrl = Annotated[str, AfterValidator(check_base_url)]
 """The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 
 
-def is_stated(model: ConfigModel, key: str) -> bool:
+def differs_from_default(model: ConfigModel, key: str) -> bool:
     """Return whether *key* has another value than its default, which `crossdock config show` writes, too."""
     return bool(getattr(model, key) != type(model).model_fields[key].get_default(call_default_factory=True))
 
 
-def misplaced(place: Place, message: str) -> PydanticCustomError:
+def finding_at(place: Place, message: str) -> PydanticCustomError:
     """Make a finding about the key at *place*, for a validator of the model around it."""
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})

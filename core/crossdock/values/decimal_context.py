@@ -11,10 +11,10 @@ EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])  # a product has at 
 _USUAL = Context(28, ROUND_HALF_EVEN, -999_999, 999_999, 1, 0, [], [InvalidOperation, DivisionByZero, Overflow])
 
 
-def total(values: Iterable[Decimal]) -> Decimal:
+def exact_sum(values: Iterable[Decimal]) -> Decimal:
     return reduce(EXACT.add, values, Decimal())
 
 
-def usual_arithmetic() -> AbstractContextManager[Context]:
+def default_decimal_context() -> AbstractContextManager[Context]:
     """Compute with 28 digits in the block, as Python does by default."""
     return localcontext(_USUAL)

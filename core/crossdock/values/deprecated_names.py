@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-def renamed(module: str, name: str, new_names: Mapping[str, str]) -> Any:
+def resolve_deprecated_name(module: str, name: str, new_names: Mapping[str, str]) -> Any:
     """Return what *name* stands for, with a DeprecationWarning; for ``__getattr__`` of a module.
 
     Args:

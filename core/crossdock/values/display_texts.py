@@ -9,7 +9,7 @@ from typing import Any
 _PREFIXES = "KMGTP"
 
 
-def place_of(item: Mapping[str, Any]) -> str:
+def place_text(item: Mapping[str, Any]) -> str:
     """Return FILE:LINE, without a line if there is none, as for an undo."""
     return f"{item['source']}:{item['line']}" if item.get("line") else str(item["source"])
 

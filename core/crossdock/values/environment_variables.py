@@ -10,7 +10,7 @@ MAX_VALUES = 1 << 20
 _FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]{0,199})(?::-([^{}]*))?\}|)")
 
 
-def substituted(text: str, environment: Mapping[str, str]) -> str:
+def substitute_variables(text: str, environment: Mapping[str, str]) -> str:
     """Replace each ``${NAME}`` in *text* by that variable, and ``$$`` by a dollar.
 
     ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
@@ -29,7 +29,7 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def escaped(text: str) -> str:
+def escape_dollars(text: str) -> str:
     return re.sub(r"\$(?=[${])", "$$", text)
 
 

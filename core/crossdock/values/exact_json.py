@@ -72,22 +72,22 @@ def dumps(value: JsonValue) -> bytes:
     TypeError for floats and other types without an exact JSON form.
     """
     try:
-        body = _WRITER.encode(_items((value,))[0])
+        body = _WRITER.encode(_encodable_items((value,))[0])
     except ValueError:
         _check_integers(value)  # Python converts no more than 4,300 digits
         raise
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except TypeError as error:
-        place, _ = inexact_in(value) or ("", "")
+        place, _ = first_inexact_value(value) or ("", "")
         raise TypeError(f"{place}: {error}" if place else str(error)) from None
-    _check_depth(value, _brackets(body))
-    if _may_be_beyond(body):
+    _check_depth(value, _count_brackets(body))
+    if _may_have_long_number(body):
         _check_integers(value)
     return body
 
 
-def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
+def first_inexact_value(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
     """Return JSON pointer and type of the first value without an exact form, such as a float, or None."""
     if type(value) in _SCALARS:
         return None
@@ -99,24 +99,26 @@ def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
     elif isinstance(value, list | tuple):
         members = enumerate(value)
     for name, inner in members:
-        if type(inner) not in _SCALARS and (found := inexact_in(inner, f"{pointer}/{name}")) is not None:
+        if type(inner) not in _SCALARS and (found := first_inexact_value(inner, f"{pointer}/{name}")) is not None:
             return found
     return None
 
 
-def _members(members: dict[str, JsonValue]) -> JsonValue:
+def _encodable_members(members: dict[str, JsonValue]) -> JsonValue:
     "".join(members)  # raises TypeError for a name that is not a text, which the writer would turn into one
     return {
-        name: value if (kind := type(value)) in _PLAIN else _WRITERS.get(kind, _of_subclass)(value)
+        name: value if (kind := type(value)) in _PLAIN else _WRITERS.get(kind, _written_as_base_type)(value)
         for name, value in members.items()
     }
 
 
-def _items(items: Iterable[JsonValue]) -> JsonValue:
-    return [item if (kind := type(item)) in _PLAIN else _WRITERS.get(kind, _of_subclass)(item) for item in items]
+def _encodable_items(items: Iterable[JsonValue]) -> JsonValue:
+    return [
+        item if (kind := type(item)) in _PLAIN else _WRITERS.get(kind, _written_as_base_type)(item) for item in items
+    ]
 
 
-def _of_subclass(value: JsonValue) -> JsonValue:
+def _written_as_base_type(value: JsonValue) -> JsonValue:
     for kind, write in _WRITERS.items():  # more special types come first
         if isinstance(value, kind):
             return write(value)
@@ -129,9 +131,9 @@ _WRITERS: dict[type, Callable[[Any], JsonValue]] = {
     str: str.__str__,
     int: int.__int__,
     Decimal: lambda value: _number_text(str(value)),
-    dict: _members,
-    list: _items,
-    tuple: _items,
+    dict: _encodable_members,
+    list: _encodable_items,
+    tuple: _encodable_items,
     date: time_text,
 }
 
@@ -151,8 +153,8 @@ def loads(body: bytes | str) -> JsonValue:
     beyond the limits of this module. The message quotes nothing of *body*.
     """
     encoded = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-    brackets = _brackets(encoded)
-    if brackets <= MAX_DEPTH and (value := _quickly_read(encoded)) is not _UNREAD:
+    brackets = _count_brackets(encoded)
+    if brackets <= MAX_DEPTH and (value := _fast_loads(encoded)) is not _UNREAD:
         return value
     text = body if isinstance(body, str) else body.decode()
     try:
@@ -161,7 +163,7 @@ def loads(body: bytes | str) -> JsonValue:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
-    _check(value, text, brackets)
+    _check_decoded(value, text, brackets)
     return value
 
 
@@ -177,11 +179,11 @@ def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
     except ArithmeticError:
         raise ValueError(BEYOND) from None
     part = text[start:end]
-    _check(value, part, _brackets(part.encode(errors="surrogatepass")))
+    _check_decoded(value, part, _count_brackets(part.encode(errors="surrogatepass")))
     return value, end
 
 
-def _check(value: JsonValue, text: str, brackets: int) -> None:
+def _check_decoded(value: JsonValue, text: str, brackets: int) -> None:
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
         raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
@@ -205,7 +207,7 @@ def canonical_objects(lines: Sequence[bytes]) -> list[str] | None:
     It takes a fifth of the time of `loads` and `dumps`. Of some objects that `loads` accepts, it returns None, too.
     """
     for line in lines:
-        if line.count(b"{") + line.count(b"[") > MAX_DEPTH or len(line) > MAX_VALUES or _may_be_beyond(line):
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH or len(line) > MAX_VALUES or _may_have_long_number(line):
             return None
     try:
         objects = [_READER_OF_TEXTS.decode(line) for line in lines]
@@ -214,27 +216,27 @@ def canonical_objects(lines: Sequence[bytes]) -> list[str] | None:
     if any(type(value) is not dict for value in objects):
         return None
     written = _WRITER.encode_lines(objects)
-    if _strings_in(b"".join(lines)) != _strings_in(written):
+    if _count_quotes(b"".join(lines)) != _count_quotes(written):
         return None
     return written.decode().split("\n")[:-1]
 
 
-def _quickly_read(text: bytes) -> JsonValue:
+def _fast_loads(text: bytes) -> JsonValue:
     """Read *text*, or return `_UNREAD` where the slower reader must report what is wrong, or is needed."""
-    if _may_be_beyond(text):
+    if _may_have_long_number(text):
         return _UNREAD
     try:
         value = _QUICK_READER.decode(text)
     except (msgspec.DecodeError, ValueError, ArithmeticError):
         return _UNREAD
-    return value if _strings_in(text) == _strings_in(_WRITER.encode(value)) else _UNREAD
+    return value if _count_quotes(text) == _count_quotes(_WRITER.encode(value)) else _UNREAD
 
 
-def _may_be_beyond(text: bytes) -> bool:
+def _may_have_long_number(text: bytes) -> bool:
     return len(text) > _DIGITS and _long_number(text) is not None
 
 
-def _strings_in(text: bytes) -> int:
+def _count_quotes(text: bytes) -> int:
     """Return twice the number of strings in JSON. It shows members of one name, since a `dict` has the last alone."""
     if b"\\" not in text:
         return text.count(b'"')
@@ -242,16 +244,16 @@ def _strings_in(text: bytes) -> int:
     return text.count(b'"') - text.count(b'\\"')
 
 
-def _brackets(text: bytes) -> int:
+def _count_brackets(text: bytes) -> int:
     """Count the opening brackets in *text*, also those in strings. Those outside limit its values, with the commas."""
     brackets = text.count(b"[") + text.count(b"{")
     values = brackets + text.count(b",")
-    if values > MAX_VALUES and values - sum(map(_marks, _strings_of(text))) > MAX_VALUES:
+    if values > MAX_VALUES and values - sum(map(_count_marks, _strings_of(text))) > MAX_VALUES:
         raise ValueError(TOO_MANY)
     return brackets
 
 
-def _marks(found: re.Match[bytes]) -> int:
+def _count_marks(found: re.Match[bytes]) -> int:
     return sum(found[0].count(mark) for mark in (b"[", b"{", b","))
 
 
@@ -271,20 +273,20 @@ def _contents(value: JsonValue) -> Iterable[JsonValue]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _object_without_repeats(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("an object repeats a member name")
     return members
 
 
-def _integer(digits: str) -> int:
+def _bounded_integer(digits: str) -> int:
     if len(digits.lstrip("-")) > _DIGITS:
         raise ValueError(BEYOND)
     return int(digits)
 
 
-def _refuse(name: str) -> JsonValue:
+def _refuse_constant(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -294,5 +296,8 @@ _QUICK_READER = msgspec.json.Decoder(float_hook=_BOUNDED.create_decimal)
 _READER_OF_TEXTS = msgspec.json.Decoder(float_hook=_number_text)
 _WRITER = msgspec.json.Encoder(order="sorted", decimal_format="number")
 _READER = json.JSONDecoder(
-    parse_float=_BOUNDED.create_decimal, parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_object
+    parse_float=_BOUNDED.create_decimal,
+    parse_int=_bounded_integer,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_object_without_repeats,
 )

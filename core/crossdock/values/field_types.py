@@ -14,7 +14,7 @@ MAX_DIGITS_AFTER_POINT = 4
 MAX_ID_LENGTH = 64
 
 
-def _exact(value: object) -> Decimal:
+def _check_exact(value: object) -> Decimal:
     """Check an amount or quantity: exact, finite, at most 15 digits before and 4 after the point."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("must be an exact number")  # noqa: TRY004  pydantic reports only ValueError
@@ -45,7 +45,7 @@ def minor_unit(code: str) -> int | None:
     return exponent
 
 
-def _currency(code: str) -> str:
+def _check_currency(code: str) -> str:
     try:
         minor_unit(code)
     except ValueError:
@@ -53,7 +53,7 @@ def _currency(code: str) -> str:
     return code
 
 
-def _country(code: str) -> str:
+def _check_country(code: str) -> str:
     from iso3166 import countries_by_alpha2  # noqa: PLC0415  it makes its tables when it is imported
 
     if code not in countries_by_alpha2:
@@ -61,7 +61,7 @@ def _country(code: str) -> str:
     return code
 
 
-def whole_number(value: object) -> object:
+def integer_if_whole(value: object) -> object:
     """Convert a decimal without a fraction to an integer. Other values are left to pydantic."""
     if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         return int(value)
@@ -73,7 +73,7 @@ def is_target_id(text: str) -> bool:
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 
-def _target_id(text: str) -> str:
+def _check_target_id(text: str) -> str:
     if not is_target_id(text):
         raise ValueError(f"must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'")
     return text
@@ -88,15 +88,15 @@ def _in_utc(moment: datetime) -> datetime:
 
 Exact = Annotated[
     Decimal,
-    BeforeValidator(_exact),
+    BeforeValidator(_check_exact),
     WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
 ]
 """An exact number, `Decimal` or `int`: at most 15 digits before and 4 after the point."""
 Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 """A time with an offset, kept in UTC."""
-Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_currency)]
+Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_check_currency)]
 """A currency code of ISO 4217."""
-Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_country)]
+Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_check_country)]
 """A country code of ISO 3166-1, alpha-2."""
 Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 """A text of 1 to 100 characters."""
@@ -104,7 +104,7 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 """A text of 1 to 500 characters."""
 LongText = Annotated[StrictStr, Field(max_length=10_000)]
 """A text of at most 10,000 characters."""
-PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_target_id)]
+PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_check_target_id)]
 """An id that the platform assigned: 1 to 64 printable characters."""
 MAX_EXTERNAL_ID = 500
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
@@ -112,6 +112,6 @@ ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]
 """A `Text` that is personal data."""
 Units = Annotated[
-    int, BeforeValidator(whole_number), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+    int, BeforeValidator(integer_if_whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
 ]
 """A whole number of units, at least one."""

@@ -28,7 +28,7 @@ class PlacedFinding:
     of_type: bool
 
 
-def placed(
+def place_and_choices(
     start: Place, path: Sequence[str | int], key: Place, exists: Callable[[Place], bool]
 ) -> tuple[Place, tuple[tuple[Place, str | int], ...]]:
     """Return the place of a finding below *start*, and the choices of unions in pydantic's *path*.
@@ -46,7 +46,7 @@ def placed(
     return (*place, *key), tuple(choices)
 
 
-def nearest(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
+def findings_of_nearest_choice(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
     """Leave out findings of choices that the value is not near to. Choices that it fails as a whole become one."""
     left = list(findings)
     for depth in range(max((len(each.choices) for each in left), default=0), 0, -1):
@@ -54,11 +54,11 @@ def nearest(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
         for each in left:
             union = (each.choices[: depth - 1], each.choices[depth - 1][0]) if len(each.choices) == depth else each
             groups.setdefault(union, []).append(each)
-        left = [each for group in groups.values() for each in (_chosen(group, depth))]
+        left = [each for group in groups.values() for each in (_nearest_choice(group, depth))]
     return left
 
 
-def _chosen(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
+def _nearest_choice(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
     if len(group[0].choices) < depth:
         return group
     by_choice: dict[str | int, list[PlacedFinding]] = {}
@@ -73,11 +73,11 @@ def _chosen(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
         return max(inside, key=lambda each: (max(len(finding.place) for finding in each), -len(each)))
     failed = [each for choice in by_choice.values() for each in choice]
     failed = [each for each in failed if not each.of_type] or failed
-    merged = _alternatives([each.short for each in failed])
+    merged = _joined_messages([each.short for each in failed])
     return [failed[0] if len(failed) == 1 else replace(failed[0], message=merged, short=merged)]
 
 
-def _alternatives(messages: list[str]) -> str:
+def _joined_messages(messages: list[str]) -> str:
     distinct = list(dict.fromkeys(messages))
     if len(distinct) > 1 and all(each.startswith(_MUST_BE) for each in distinct):
         *others, last = (each.removeprefix(_MUST_BE) for each in distinct)

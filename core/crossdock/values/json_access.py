@@ -49,7 +49,7 @@ class JsonAccess(ABC):
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING):
             return default
-        return json_paths.checked(value, kind, self._full_pointer(pointer))
+        return json_paths.check_type(value, kind, self._full_pointer(pointer))
 
     @overload
     def identifier(self, pointer: str) -> str: ...
@@ -66,7 +66,7 @@ class JsonAccess(ABC):
             return default
         if type(value) is int:
             return str(value)
-        text: str = json_paths.checked(value, str, self._full_pointer(pointer))
+        text: str = json_paths.check_type(value, str, self._full_pointer(pointer))
         if not text:
             raise RecordError("bad_value", "is empty", pointer=self._full_pointer(pointer))
         return text
@@ -86,7 +86,7 @@ class JsonAccess(ABC):
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        return json_paths.number(value, self._full_pointer(pointer), minor_units)
+        return json_paths.exact_number(value, self._full_pointer(pointer), minor_units)
 
     @overload
     def day(self, pointer: str, *, layout: str | None = None) -> date: ...
@@ -147,7 +147,7 @@ class JsonAccess(ABC):
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer) if or_number else None
         if type(value) in {int, Decimal}:
-            return json_paths.text_of(value)
+            return json_paths.column_text(value)
         if default is MISSING:
             return self.at(pointer, str)
         return self.at(pointer, str, default=None) or None
@@ -158,7 +158,7 @@ class JsonAccess(ABC):
         A list beside which ``pageInfo``, ``totalCount`` or the like tell of more elements is a `RecordError`.
         """
         elements = self.at(pointer, list, default=default)
-        if elements is not default and json_paths.is_cut(self._document, pointer):
+        if elements is not default and json_paths.is_list_cut(self._document, pointer):
             raise RecordError("bad_value", json_paths.CUT, pointer=self._full_pointer(pointer))
         return [
             JsonElement(element, f"{self._full_pointer(pointer)}/{index}") for index, element in enumerate(elements)

@@ -62,7 +62,7 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
             return MISSING
         name = member_name(part)
         if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
-            raise _wrong(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
+            raise _type_error(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
         value = member(value, name)
         place += f"/{part}"
     return value
@@ -77,25 +77,25 @@ def pointer_part(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def checked(value: Any, kind: type[Any], pointer: str) -> Any:
+def check_type(value: Any, kind: type[Any], pointer: str) -> Any:
     """Return *value* if it is of *kind*, or raise RecordError. A whole number is a `Decimal`; a boolean is not."""
     if kind not in _NAMES or kind is type(None):
         raise TypeError(f"choose str, bool, int, Decimal, list or dict instead of {kind.__name__}")
     if kind is Decimal and type(value) is int:
         return Decimal(value)
     if type(value) is not kind:
-        raise _wrong(value, _NAMES[kind], pointer)
+        raise _type_error(value, _NAMES[kind], pointer)
     return value
 
 
-def number(value: Any, pointer: str, minor_units: int) -> Decimal:
+def exact_number(value: Any, pointer: str, minor_units: int) -> Decimal:
     """Return a JSON number, or the text of one. *minor_units* is for example 2 if it counts cents, and 0 otherwise."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(text := value.strip()):
             raise RecordError("bad_value", "is text that is not a number", pointer=pointer)
         given = Decimal(text)
     else:
-        text, given = "", checked(value, Decimal, pointer)
+        text, given = "", check_type(value, Decimal, pointer)
     if minor_units and ("." in text or given != given.to_integral_value()):
         raise RecordError("bad_value", "has a decimal point, and should be a number of minor units", pointer=pointer)
     sign, digits, exponent = given.as_tuple()
@@ -106,12 +106,16 @@ def number(value: Any, pointer: str, minor_units: int) -> Decimal:
         raise RecordError("bad_value", exact_json.BEYOND, pointer=pointer) from None
 
 
-def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
-    message = described(value) if value is MISSING or value is None else f"{described(value)}, and should be {expected}"
+def _type_error(value: Any, expected: str, pointer: str) -> RecordError:
+    message = (
+        type_description(value)
+        if value is MISSING or value is None
+        else f"{type_description(value)}, and should be {expected}"
+    )
     return RecordError("bad_value", message, pointer=pointer)
 
 
-def described(value: Any) -> str:
+def type_description(value: Any) -> str:
     return "is missing" if value is MISSING else f"is {_NAMES.get(type(value), 'of another type')}"
 
 
@@ -121,13 +125,13 @@ def described(value: Any) -> str:
 def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]:
     """Return pointer and message of the first errors. A message that may quote a value is replaced by its type."""
     found = error.errors(include_url=False, include_input=False)
-    listed = [(_pointer(item, document), _message(item)) for item in found[:_SHOWN_ERRORS]]
+    listed = [(_pointer_of_error(item, document), _message_without_value(item)) for item in found[:_SHOWN_ERRORS]]
     if more := len(found) - len(listed):
         listed.append(("", f"and {more:,} more"))
     return listed
 
 
-def _pointer(item: ErrorDetails, document: Any) -> str:
+def _pointer_of_error(item: ErrorDetails, document: Any) -> str:
     """Return the place of an error without parts that pydantic adds, such as the members of a union."""
     value, pointer, last = document, "", len(item["loc"]) - 1
     for number_of_part, part in enumerate(item["loc"]):
@@ -139,7 +143,7 @@ def _pointer(item: ErrorDetails, document: Any) -> str:
     return pointer
 
 
-def _message(item: ErrorDetails) -> str:
+def _message_without_value(item: ErrorDetails) -> str:
     if item["type"] in _PYDANTIC_ERRORS and set(item.get("ctx", {})) <= _SAFE_CONTEXT:
         return item["msg"]
     return f"is not valid ({item['type']})"
@@ -155,25 +159,25 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-def reached(value: Any, path: str) -> Any:
+def at_path_or_error(value: Any, path: str) -> Any:
     """Return the value at *path* as `at_path` does. Raises RecordError if a value around it has no such members.
 
     An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
     """
     passed = list[str]()
     for name in _names(value, path):
-        if is_nothing(value):
+        if is_empty_value(value):
             return MISSING
         if (expected := _container_of(value, name)) is not None:
-            place = joined(passed) if passed else "what has it"
-            message = f"cannot be read: {place} {described(value)}, and should be {expected}"
+            place = path_of_names(passed) if passed else "what has it"
+            message = f"cannot be read: {place} {type_description(value)}, and should be {expected}"
             raise RecordError("bad_value", message, pointer=path)
         value = member(value, name)
         passed.append(name)
     return value
 
 
-def is_nothing(value: Any) -> bool:
+def is_empty_value(value: Any) -> bool:
     """Return whether a value stands for nothing: null, false, or an empty text, list or object."""
     return value is None or value is MISSING or value is False or (isinstance(value, str | list | dict) and not value)
 
@@ -192,21 +196,21 @@ def is_index(name: str) -> bool:
     return _INDEX.fullmatch(name) is not None
 
 
-def joined(names: Sequence[str]) -> str:
+def path_of_names(names: Sequence[str]) -> str:
     """Return the path of *names*: dotted, or a JSON pointer if one of them has a dot or is empty."""
     if all(name and "." not in name for name in names) and not names[0].startswith("/"):
         return ".".join(names)
     return "".join("/" + pointer_part(name) for name in names)
 
 
-def text_of(value: Any) -> str | None:
+def column_text(value: Any) -> str | None:
     """Return a value as the text of a column: text unchanged, null for null and `MISSING`, others as canonical JSON."""
     if value is None or value is MISSING:
         return None
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def exploded(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tuple[Any, str | None]]:
+def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tuple[Any, str | None]]:
     """Yield *item* once for each element of its list at *path*, in place of the list, with the element's JSON pointer.
 
     An empty list or null yields nothing, or if *keeps_empty*, *item* with null in its place, and no pointer. Without a
@@ -216,22 +220,22 @@ def exploded(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tup
     elements = at_path(item, path)
     if elements is None or elements == []:
         if keeps_empty:
-            yield _with(item, names, None), None
+            yield _with_element(item, names, None), None
         return
-    if not isinstance(elements, list) or pagination_members.is_cut(item, names):
+    if not isinstance(elements, list) or pagination_members.is_list_cut(item, names):
         yield item, None
         return
     pointer = "".join("/" + pointer_part(name) for name in names)
     for index, element in enumerate(elements):
-        yield _with(item, names, element), f"{pointer}/{index}"
+        yield _with_element(item, names, element), f"{pointer}/{index}"
 
 
 CUT = "is cut: the record says that it has more elements; request all of them, or fetch such records"
 
 
-def is_cut(item: Any, path: str) -> bool:
+def is_list_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
-    return pagination_members.is_cut(item, _names(item, path))
+    return pagination_members.is_list_cut(item, _names(item, path))
 
 
 def _names(value: Any, path: str) -> Sequence[str]:
@@ -243,22 +247,23 @@ def names_of(path: str) -> Sequence[str]:
     return _names_of(path) if path.startswith("/") else path.split(".")
 
 
-def found_at(document: Any, pointer: str) -> Any:
+def find_at_pointer(document: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
     for name in _names_of(pointer):
         document = member(document, name)
     return document
 
 
-def listed_at(document: Any, pointer: str) -> Any:
-    """Return the list at *pointer* as `found_at` does. An asterisk stands for each element of a list, of which the rest
-    of *pointer* gives a part, or null: ``/edges/*/node``.
+def find_list_at_pointer(document: Any, pointer: str) -> Any:
+    """Return the list at *pointer* as `find_at_pointer` does. An asterisk stands for each element of a list.
+
+    The rest of *pointer* gives a part of the element, or null: ``/edges/*/node``.
     """
     around, is_each, inner = pointer.partition("/*")
-    found = found_at(document, around)
+    found = find_at_pointer(document, around)
     if not is_each or not isinstance(found, list):
         return found
-    parts = (found_at(each, inner) for each in found)
+    parts = (find_at_pointer(each, inner) for each in found)
     return [None if part is MISSING else part for part in parts]
 
 
@@ -276,19 +281,19 @@ def member(value: Any, name: str) -> Any:
     return MISSING
 
 
-def replaced_at(document: Any, path: str, value: Any) -> Any:
+def with_value_at_path(document: Any, path: str, value: Any) -> Any:
     """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
-    return _with(document, _names(document, path), value)
+    return _with_element(document, _names(document, path), value)
 
 
-def _with(value: Any, names: Sequence[str], element: Any) -> Any:
+def _with_element(value: Any, names: Sequence[str], element: Any) -> Any:
     if not names:
         return element
     name, *rest = names
     held = member(value, name)
     if isinstance(value, list) and held is not MISSING:
         index = int(name)
-        return [*value[:index], _with(held, rest, element), *value[index + 1 :]]
+        return [*value[:index], _with_element(held, rest, element), *value[index + 1 :]]
     if value is not None and value is not MISSING and not isinstance(value, dict):
-        raise ValueError(f"{described(value)} without {name}")
-    return {**(value if isinstance(value, dict) else {}), name: _with(held, rest, element)}
+        raise ValueError(f"{type_description(value)} without {name}")
+    return {**(value if isinstance(value, dict) else {}), name: _with_element(held, rest, element)}

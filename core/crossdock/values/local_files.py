@@ -59,8 +59,8 @@ def replace_file(path: Path, content: bytes) -> None:
 
     A link is neither followed nor replaced: another user may have created it, and ``/dev/stdout`` must stay as it is.
     """
-    _refuse_others(path)
-    part = _part_of(path)
+    _refuse_irregular_file(path)
+    part = _temporary_path(path)
     try:
         with create_private(part) as file:
             file.write(content)
@@ -73,17 +73,17 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def check_replaceable(path: Path) -> None:
     """Raise OSError if `replace_file` could not write *path* now. Leaves no file."""
-    _refuse_others(path)
-    part = _part_of(path)
+    _refuse_irregular_file(path)
+    part = _temporary_path(path)
     create_private(part).close()
     part.unlink()
 
 
-def _part_of(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f".crossdock-{token_hex(8)}.part")
 
 
-def _refuse_others(path: Path) -> None:
+def _refuse_irregular_file(path: Path) -> None:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def _refuse_others(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def private_folder(
+def create_private_folder(
     path: Path, kept: str = "copies of records are kept in it", otherwise: str = "set `spool:` to another folder"
 ) -> None:
     """Create *path* with its parents if it does not exist. Raises StateError if other users could reach its files.
@@ -105,14 +105,14 @@ def private_folder(
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
-        if reason := _objection(path):
+        if reason := _reason_not_private(path):
             hint = f"{otherwise}, or make this folder private: chmod 700 {path}"
             raise StateError(
                 f"the folder {reason}, and {kept}", where=str(path), hint=hint, code="folder_unusable"
             ) from None
 
 
-def _objection(path: Path) -> str | None:
+def _reason_not_private(path: Path) -> str | None:
     """Return why other users could reach files in the folder *path*, or None."""
     found, user = path.lstat(), os.geteuid()
     if stat.S_ISLNK(found.st_mode):

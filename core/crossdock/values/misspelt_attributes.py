@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from types import FunctionType
 from typing import Any
 
-from crossdock.values.author_code import is_authors
+from crossdock.values.author_code import is_module_of_author
 
 _NEAR = 0.8  # ``exsisting`` is as near to ``existing``; ``fetch_all`` is not to ``fetch``
 _NONE = object()
 
 
-def misspelt(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str] | None:
+def misspelt_attribute(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str] | None:
     """Return the class that has an attribute which must be meant for one of the base class, and the message, or None.
 
     Other names are the author's own: private ones, those of a class that also has the right name, functions with
@@ -25,12 +25,12 @@ def misspelt(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str]
         fits: Whether a value can be that of the attribute of the base class with this name.
     """
     kinds = type(made).__mro__
-    bases = [vars(each) for each in kinds if _is_ours(each)]
-    known = {name: _NONE for each in kinds if _is_ours(each) for name in inspect.get_annotations(each)}
+    bases = [vars(each) for each in kinds if _is_crossdock_class(each)]
+    known = {name: _NONE for each in kinds if _is_crossdock_class(each) for name in inspect.get_annotations(each)}
     known |= {name: value for members in reversed(bases) for name, value in members.items()}
     known = {name: value for name, value in known.items() if not name.startswith("_")}
     meant = {name: value for name, value in known.items() if not isinstance(value, property)}
-    for owner, members in _own_members(made):
+    for owner, members in _members_of_author(made):
         for name, value in members.items():
             right = None if name.startswith("_") or name in known else _nearest(name, meant)
             if right is not None and right not in members and _is_meant(made, name, value, right, meant[right], fits):
@@ -38,14 +38,14 @@ def misspelt(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str]
     return None
 
 
-def _is_ours(kind: type) -> bool:
+def _is_crossdock_class(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "crossdock"
 
 
-def _own_members(made: object) -> Iterator[tuple[type, Mapping[str, Any]]]:
+def _members_of_author(made: object) -> Iterator[tuple[type, Mapping[str, Any]]]:
     yield type(made), getattr(made, "__dict__", {})
     for kind in type(made).__mro__:
-        if is_authors(kind.__module__):
+        if is_module_of_author(kind.__module__):
             yield kind, vars(kind)
 
 

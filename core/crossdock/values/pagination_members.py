@@ -69,17 +69,17 @@ def whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def follows(kind: Kind, value: Any) -> bool:
+def states_that_more_follow(kind: Kind, value: Any) -> bool:
     """Return whether a member states that something follows or, for the *kind* ``previous``, precedes."""
     if kind in {"more", "last"}:
         return _is_yes(value) if kind == "more" else _is_no(value)
     if isinstance(value, list):
-        return any(isinstance(each, dict) and follows(kind, each) for each in value)
+        return any(isinstance(each, dict) and states_that_more_follow(kind, each) for each in value)
     if isinstance(value, dict):
         steps = (
             each for name, each in value.items() if _STEP.fullmatch(plain_name(name)) and not isinstance(each, dict)
         )
-        return any(follows(kind, each) for each in steps)
+        return any(states_that_more_follow(kind, each) for each in steps)
     if isinstance(value, str):
         return value.strip().lower() not in _NONE and not (kind == "previous" and value.isdigit())
     if kind == "previous":
@@ -95,18 +95,18 @@ def _is_no(value: Any) -> bool:
     return value is False or (isinstance(value, str) and value.lower() in _NO)
 
 
-def tells_of_next(name: str, value: Any) -> bool:
+def member_states_next_page(name: str, value: Any) -> bool:
     if plain_name(name) == "offset":  # a number is that of the request
-        return isinstance(value, str) and not value.isdigit() and follows("next", value)
+        return isinstance(value, str) and not value.isdigit() and states_that_more_follow("next", value)
     if plain_name(name) == "lastevaluatedkey":
         return bool(value)
     kind = member_kind(name)
     if kind == "last" and whole_number(value) == 0:  # of another name, it may be the number of the last page
         return plain_name(name).startswith("is")
-    return kind in {"next", "more", "last"} and follows(kind, value)
+    return kind in {"next", "more", "last"} and states_that_more_follow(kind, value)
 
 
-def is_cut(item: Any, names: Sequence[str]) -> bool:
+def is_list_cut(item: Any, names: Sequence[str]) -> bool:
     """Return whether members beside the list at *names* in *item* state that it has more elements than are listed.
 
     Members of an object that describes only the list count, as of a connection of GraphQL. Others must be named after
@@ -116,18 +116,18 @@ def is_cut(item: Any, names: Sequence[str]) -> bool:
     for depth, name in enumerate(names):
         if not isinstance(around, dict):
             return False
-        if any(_is_cut_by(rest, value) for rest, value in _named_after(around, name)):
+        if any(_member_states_cut(rest, value) for rest, value in _members_named_after(around, name)):
             return True
         inside = around.get(name)
         if depth and isinstance(inside, list):
             number = len(inside)
-            if any(_is_cut_by(*each) or _exceeds(*each, number) for each in _described(around)):
+            if any(_member_states_cut(*each) or _total_exceeds(*each, number) for each in _members_about_list(around)):
                 return True
         around = inside
     return False
 
 
-def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _members_about_list(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the members of an object around a list, and of objects in it that describe the list."""
     for name, value in around.items():
         yield name, value
@@ -135,7 +135,7 @@ def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from value.items()
 
 
-def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+def _members_named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
     """Yield the members named after the member *name*, such as ``lines_has_more``, with the rest of their names."""
     own = plain_name(name)
     for other, value in around.items():
@@ -143,10 +143,10 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
             yield text.replace(own, "", 1), value
 
 
-def _is_cut_by(name: str, value: Any) -> bool:
-    """Do the same as `tells_of_next` in a record, where ``done`` or ``last`` may be about the record."""
-    return member_kind(name) != "last" and tells_of_next(name, value)
+def _member_states_cut(name: str, value: Any) -> bool:
+    """Do the same as `member_states_next_page` in a record, where ``done`` or ``last`` may be about the record."""
+    return member_kind(name) != "last" and member_states_next_page(name, value)
 
 
-def _exceeds(name: str, value: Any, number: int) -> bool:
+def _total_exceeds(name: str, value: Any, number: int) -> bool:
     return member_kind(name) == "total" and (whole_number(value) or 0) > number

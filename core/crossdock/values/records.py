@@ -14,7 +14,7 @@ from crossdock.errors import RefusedError
 from crossdock.printable import is_storable, printable
 from crossdock.values import exact_json, json_paths
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.record_keys import key_parts_of
 
 Reason = Literal[
@@ -57,7 +57,7 @@ Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
 
 
-def own_column(name: str) -> str:
+def internal_column(name: str) -> str:
     """Return the name of a column that crossdock adds to rows while it works; no source has such a name."""
     return _OWN + name
 
@@ -169,16 +169,16 @@ class RawBatch:
         if isinstance(items, str | bytes | Mapping):
             raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
-        keys = tuple(tuple(map(text_of, each if isinstance(each, list | tuple) else [each])) for each in deleted)
+        keys = tuple(tuple(map(column_text, each if isinstance(each, list | tuple) else [each])) for each in deleted)
         rows, empty = _json_rows(items, source, paths, explode, keeps_empty=keeps_empty)
         left_out = {f"record without elements in {explode}": empty} if empty else {}
         return cls(source, rows, cursor, deleted=keys, left_out=left_out)
 
     def load(self) -> pl.DataFrame:
-        return kept(self.rows) if isinstance(self.rows, Path) else self.rows
+        return read_arrow_rows(self.rows) if isinstance(self.rows, Path) else self.rows
 
 
-def kept(path: Path) -> pl.DataFrame:
+def read_arrow_rows(path: Path) -> pl.DataFrame:
     """Read the rows of an Arrow file. polars would treat a star or bracket in its path as a pattern."""
     with path.open("rb") as file:
         return pl.read_ipc(file)
@@ -197,7 +197,9 @@ def _json_rows(
     size, empty = 0, 0
     for item in items:
         number = 0
-        for row, element in json_paths.exploded(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]:
+        for row, element in (
+            json_paths.explode_list(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]
+        ):
             number += 1
             text = exact_json.dumps(row).decode()
             size += len(text) + _ROW_BYTES
@@ -206,7 +208,7 @@ def _json_rows(
                 message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
                 raise RefusedError(message, where=source, hint=hint, code="file_too_large")
             for path in paths:
-                columns[path].append(text_of(at_path(row, path)))
+                columns[path].append(column_text(at_path(row, path)))
             columns[JSON].append(text)
             if explode:
                 columns[ELEMENT].append(element)
@@ -227,7 +229,7 @@ def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
     for text in rows[JSON].to_list():  # one object at a time: all of a frame would take many times their text
         item = exact_json.loads(text or "null")
         for path, cells in columns.items():
-            cells.append(text_of(at_path(item, path)))
+            cells.append(column_text(at_path(item, path)))
     return rows.with_columns(pl.Series(path, cells, pl.String) for path, cells in columns.items())
 
 
@@ -287,7 +289,7 @@ class Record(JsonAccess):
         for row in copied.rows:
             if JSON in row and (missing := [path for path in paths if path not in row]):
                 item = exact_json.loads(row[JSON] or "null")
-                row.update({path: text_of(at_path(item, path)) for path in missing})
+                row.update({path: column_text(at_path(item, path)) for path in missing})
         return copied
 
     def json(self) -> Any:

@@ -131,7 +131,7 @@ def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     return {name: "\n".join(texts) for name, texts in found.items()}
 
 
-def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
+def remarks_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
     """Return warnings and notes by stream, without those of the run itself."""
     found: dict[str, list[str]] = {}
     for each in messages:
@@ -140,10 +140,10 @@ def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
     return found
 
 
-def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
+def streams_document(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
     """Return ``streams``, ``errors`` and ``messages`` for the JSON of a run, from the *accounts* of its streams."""
     said = list(messages)
-    notes = notes_of(said)
+    notes = remarks_by_stream(said)
     return {
         "streams": {name: {**account, "notes": notes.get(name, [])} for name, account in accounts.items()},
         "errors": error_texts_by_stream(said),

@@ -23,15 +23,15 @@ def write_rows(out: TextIO, rows: Iterable[Iterable[str]], *, raw: bool = False)
     """Write *rows* as CSV, with apostrophes before formulas unless *raw*. Return their number."""
     writer, number = csv.writer(out, lineterminator="\n"), 0
     for row in rows:
-        writer.writerow(row if raw else map(guarded, row))
+        writer.writerow(row if raw else map(guard_formulas, row))
         number += 1
     return number
 
 
-def guarded(cell: str) -> str:
-    """Add an apostrophe before each formula; `unguarded` reverts it."""
+def guard_formulas(cell: str) -> str:
+    """Add an apostrophe before each formula; `unguard_formulas` reverts it."""
     return cell if _NUMBER.fullmatch(cell) else _UNGUARDED.sub("'", cell)
 
 
-def unguarded(cell: str) -> str:
+def unguard_formulas(cell: str) -> str:
     return _GUARDED.sub("", cell)

@@ -73,7 +73,7 @@ class TimeFormat:
                 return date.fromisoformat(text)
         except (ValueError, OverflowError):
             pass
-        raise self._not("a date", place)
+        raise self._format_error("a date", place)
 
     def instant(self, text: str, place: str) -> datetime:
         """Convert *text* to an instant in UTC, to the microsecond; see `instant_and_fraction`."""
@@ -88,7 +88,7 @@ class TimeFormat:
         try:
             moment, fraction = self._moment(text)
         except (ValueError, OverflowError):
-            raise self._not("a time", place) from None
+            raise self._format_error("a time", place) from None
         try:
             return self._in_utc(moment, place), fraction
         except OverflowError:
@@ -105,7 +105,7 @@ class TimeFormat:
             raise ValueError
         day, clock, fraction, offset = match[1], match[2], match[3] or "", match[4] or ""
         ends_day = bool(self.hour_24) and clock in {"24:00", "24:00:00"} and not fraction.strip("0")
-        moment = datetime.fromisoformat(f"{day}T{'00:00' if ends_day else _below_24(clock)}{offset}")
+        moment = datetime.fromisoformat(f"{day}T{'00:00' if ends_day else _refuse_hour_24(clock)}{offset}")
         moment = moment.replace(microsecond=int(f"{fraction:0<6}"[:6]))
         return (moment + _DAY_LENGTH if ends_day else moment), fraction
 
@@ -129,7 +129,7 @@ class TimeFormat:
         message = f"{when} in {self.timezone}, where the clocks change, and no rule says which instant is meant"
         raise RecordError("bad_value", message, pointer=place)
 
-    def _not(self, kind: str, place: str) -> RecordError:
+    def _format_error(self, kind: str, place: str) -> RecordError:
         form = (
             f"a date in the format {self.layout!r}{_UNIT_ADVICE.get(self.layout, '')}"
             if self.layout
@@ -145,7 +145,7 @@ def check_layout(layout: str) -> None:
     if "%" not in layout:
         others = ", ".join([*UNIX, MICROSOFT_JSON, *CENTURY_DIGIT])
         raise ValueError(f"is not a date format such as %Y-%m-%d, nor one of {others}")
-    _, directives = _shape(layout)
+    _, directives = _compile_layout(layout)
     if not set("YyG") & set(directives):
         raise ValueError(f"{layout!r} has no year, and no date is complete without one; use %Y")
     trial = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -172,15 +172,15 @@ def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
         return _microsoft_json(text)
     ends_day = False
     if hour_24 and "24" in text:
-        text, ends_day = _without_24(text, layout)
+        text, ends_day = _replace_hour_24(text, layout)
     moment = datetime.strptime(text, layout)  # noqa: DTZ007  the offset is checked by who calls
-    if moment.strftime(layout) != text and not _same(text, layout, moment):
+    if moment.strftime(layout) != text and not _is_formatted_alike(text, layout, moment):
         raise ValueError
     return moment + _DAY_LENGTH if ends_day else moment
 
 
-def _same(text: str, layout: str, moment: datetime) -> bool:
-    shape, directives = _shape(layout)
+def _is_formatted_alike(text: str, layout: str, moment: datetime) -> bool:
+    shape, directives = _compile_layout(layout)
     if (match := shape.fullmatch(text)) is None:
         return False
     for found, directive in zip(match.groups(), directives, strict=True):
@@ -198,8 +198,8 @@ def _same(text: str, layout: str, moment: datetime) -> bool:
     return True
 
 
-def _without_24(text: str, layout: str) -> tuple[str, bool]:
-    shape, directives = _shape(layout)
+def _replace_hour_24(text: str, layout: str) -> tuple[str, bool]:
+    shape, directives = _compile_layout(layout)
     match = shape.fullmatch(text)
     if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":
         return text, False
@@ -210,7 +210,7 @@ def _without_24(text: str, layout: str) -> tuple[str, bool]:
 
 
 @cache
-def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
+def _compile_layout(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
     """Compile the form of texts in *layout*. Adjacent numbers need all digits, to be read in one way only."""
     tokens = list(_TOKEN.finditer(layout))
     parts, directives = list[str](), list[str]()
@@ -221,12 +221,12 @@ def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
         elif directive == "%":
             parts.append("%")
         else:
-            parts.append(f"({_group(directive, alone=not any(_beside(tokens, number)))})")
+            parts.append(f"({_directive_pattern(directive, alone=not any(_digits_beside(tokens, number)))})")
             directives.append(directive)
     return re.compile("".join(parts)), directives
 
 
-def _beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
+def _digits_beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
     """Yield whether digits come directly before, and directly after, the directive *number*."""
     for other, end in ((number - 1, -1), (number + 1, 0)):
         if 0 <= other < len(tokens):
@@ -234,7 +234,7 @@ def _beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
             yield token["directive"] in _DIGITS or (token["text"] or " ")[end].isdigit()
 
 
-def _group(directive: str, *, alone: bool) -> str:
+def _directive_pattern(directive: str, *, alone: bool) -> str:
     if directive == "z":
         return _OFFSET
     if directive and directive in _NAMES:
@@ -250,13 +250,13 @@ def _group(directive: str, *, alone: bool) -> str:
 
 
 def _since_1970(text: str, layout: str) -> tuple[datetime, str]:
-    """Return what `_unix` does, and reject seconds in place of milliseconds. Others would be of the year 50,000."""
+    """Return what `_moment_of_count` does, but reject seconds in place of milliseconds."""
     if layout == "unix_ms" and _SECONDS.fullmatch(text):
         raise ValueError
-    return _unix(text, UNIX[layout])
+    return _moment_of_count(text, UNIX[layout])
 
 
-def _unix(text: str, units: int) -> tuple[datetime, str]:
+def _moment_of_count(text: str, units: int) -> tuple[datetime, str]:
     """Return the moment of a count, and the digits of the fraction of its second."""
     if not _UNIX.fullmatch(text) or (units > 1 and "." in text):
         raise ValueError
@@ -270,11 +270,11 @@ def _unix(text: str, units: int) -> tuple[datetime, str]:
 def _microsoft_json(text: str) -> datetime:
     if not (match := _MICROSOFT_JSON.fullmatch(text)):
         raise ValueError
-    moment = _unix(match[1], UNIX["unix_ms"])[0]
+    moment = _moment_of_count(match[1], UNIX["unix_ms"])[0]
     return moment if match[2] is None else moment.astimezone(datetime.strptime(match[2], "%z").tzinfo)
 
 
-def _below_24(clock: str) -> str:
+def _refuse_hour_24(clock: str) -> str:
     """Reject 24:00, which newer versions of Python also read."""
     if clock.startswith("24"):
         raise ValueError

@@ -13,16 +13,16 @@ _NOT_ZONES = {"localtime", "posixrules", "Factory"}  # the machine's own setting
 
 
 @cache
-def _known() -> frozenset[str]:
+def _known_zones() -> frozenset[str]:
     # `ZoneInfo` also opens the files below right/, which count leap seconds.
     return frozenset(available_timezones() - _NOT_ZONES)
 
 
-def zone_name(name: str) -> str:
+def check_zone_name(name: str) -> str:
     """Check that *name* is an IANA time zone. Raises ValueError if it is not, with the nearest names."""
-    if name in _known():
+    if name in _known_zones():
         return name
-    near = get_close_matches(name, sorted(_known()))
+    near = get_close_matches(name, sorted(_known_zones()))
     advice = f"did you mean {' or '.join(near)}?" if near else "write it like Europe/Berlin"
     raise ValueError(f"{name!r} is not an IANA time zone known to this machine; {advice}")
 

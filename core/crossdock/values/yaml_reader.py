@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from crossdock.errors import ConfigError
-from crossdock.values.environment_variables import substituted
+from crossdock.values.environment_variables import substitute_variables
 
 Place = tuple[str | int, ...]
 Origin = tuple[str, int, int] | tuple[str]
@@ -259,7 +259,7 @@ class _Reader:
 
     def _substituted(self, node: yaml.ScalarNode) -> str:
         try:
-            text = node.value if self._environment is None else substituted(node.value, self._environment)
+            text = node.value if self._environment is None else substitute_variables(node.value, self._environment)
         except ValueError as error:
             raise self._refused(node, str(error)) from None
         self._count(node, text)

@@ -24,9 +24,9 @@ from crossdock.console.people import Role
 from crossdock.console.protection import Protection
 from crossdock.console.sign_in import id_tokens
 from crossdock.console.sign_in.accounts import AccountFile
-from crossdock.console.sign_in.id_tokens import Expected, InvalidIdTokenError
+from crossdock.console.sign_in.id_tokens import ExpectedClaims, InvalidIdTokenError
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings import load
+from crossdock.console.sign_in.openid_settings import load_openid_settings
 from crossdock.reading.transport.http_results import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.testing.manual_clock import ManualClock
@@ -275,14 +275,14 @@ def test_a_token_proves_nothing_to_another_client(provider: Provider) -> None:
     keys, nonce, now = httpx.get(f"{provider.issuer}/jwks").json()["keys"], "a-nonce-of-the-test", 0
     token = id_token(provider, "crossdock", nonce)
     now = int(datetime.now(UTC).timestamp())
-    right = Expected(provider.issuer, "crossdock", nonce)
-    assert id_tokens.claims(token, keys, right, now)["sub"] == "1"
+    right = ExpectedClaims(provider.issuer, "crossdock", nonce)
+    assert id_tokens.verified_claims(token, keys, right, now)["sub"] == "1"
     head, body, signature = token.split(".")
     changed = [
-        (token, keys, Expected("https://another.example", "crossdock", nonce)),
-        (token, keys, Expected(provider.issuer, "another", nonce)),
+        (token, keys, ExpectedClaims("https://another.example", "crossdock", nonce)),
+        (token, keys, ExpectedClaims(provider.issuer, "another", nonce)),
         (id_token(provider, "another", nonce), keys, right),
-        (token, keys, Expected(provider.issuer, "crossdock", "another")),
+        (token, keys, ExpectedClaims(provider.issuer, "crossdock", "another")),
         (token, [], right),
         (token, [{**keys[0], "kid": "another"}, {**keys[0], "kid": "one more"}], right),
         (token, [{"kty": "oct", "k": "c2VjcmV0", "kid": keys[0]["kid"]}], right),
@@ -294,18 +294,18 @@ def test_a_token_proves_nothing_to_another_client(provider: Provider) -> None:
     ]
     for given in changed:
         with pytest.raises(InvalidIdTokenError):
-            id_tokens.claims(*given, now)
+            id_tokens.verified_claims(*given, now)
 
 
 def test_a_new_key_of_the_provider_is_fetched(fleet: Path, protection: Protection, provider: Provider) -> None:
     """A provider that has changed its key is asked again."""
     assert protection.oidc is not None
     clock = ManualClock(datetime.now(UTC))
-    made = OpenIdProvider(load(protection.oidc), clock)
-    address = made.address("session", "http://127.0.0.1:1", "/")
+    made = OpenIdProvider(load_openid_settings(protection.oidc), clock)
+    address = made.authorization_address("session", "http://127.0.0.1:1", "/")
     assert made._metadata is not None
     made._metadata = replace(made._metadata, keys=[])
     query = {name: values[0] for name, values in parse_qs(urlsplit(agreed(address, "1")).query).items()}
-    person, wanted = made.answered("session", "http://127.0.0.1:1", query)
+    person, wanted = made.person_of_answer("session", "http://127.0.0.1:1", query)
     assert (person.name, wanted) == ("anna@example.com", "/")
     assert made._metadata.keys

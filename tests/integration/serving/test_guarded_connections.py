@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.values.serving import ConnectionLimits, StoppableServer
-from crossdock.values.serving import config as uvicorn_config
+from crossdock.values.serving import make_uvicorn_config as uvicorn_config
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SOON_S = 0.2

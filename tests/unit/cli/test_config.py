@@ -18,7 +18,7 @@ import yaml
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective
+from crossdock.config.project.effective_config import effective_config
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -228,7 +228,7 @@ def test_what_is_shown_is_a_config(path: Path, tmp_path: Path) -> None:
     """The output is itself a config with the same meaning, wherever it is stored."""
     again = tmp_path / "again.yaml"
     again.write_text(run("config", "show", "-C", str(path)).out, encoding="utf-8")
-    assert effective(again) == effective(path)
+    assert effective_config(again) == effective_config(path)
 
 
 @pytest.mark.parametrize(

@@ -60,21 +60,21 @@ def test_errors_have_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    assert main._run(refuse) == 4
+    assert main._run_and_report_errors(refuse) == 4
     assert capsys.readouterr().err == "crossdock: a.csv: is short [refused]\n"
-    assert main._run(partial(int, "secret")) == 70
+    assert main._run_and_report_errors(partial(int, "secret")) == 70
     shown = capsys.readouterr().err
     assert "builtins.ValueError (text omitted: it may contain data)" in shown
     assert "secret" not in shown
-    assert main._run(interrupt) == 130
-    assert main._run(lambda: 3) == 3
-    assert main._run(lambda: None) == 0
+    assert main._run_and_report_errors(interrupt) == 130
+    assert main._run_and_report_errors(lambda: 3) == 3
+    assert main._run_and_report_errors(lambda: None) == 0
 
 
 @pytest.mark.parametrize("command", [[], ["records"], ["state"]])
 def test_a_group_without_a_command_shows_its_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """As lines, with exit code 2."""
-    assert main._run(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
+    assert main._run_and_report_errors(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
     shown = capsys.readouterr().err
     assert shown.startswith(f"{' '.join(['Usage: crossdock', *command])} [OPTIONS] COMMAND [ARGS]...\n\n")
     assert "\\n" not in shown
@@ -83,7 +83,7 @@ def test_a_group_without_a_command_shows_its_help(command: list[str], capsys: py
 @pytest.mark.parametrize(("command", "meant"), [(["recrds"], "records"), (["records", "lst"], "list")])
 def test_a_mistyped_command_is_recognized(command: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The error names the one that was probably meant."""
-    assert main._run(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
+    assert main._run_and_report_errors(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 

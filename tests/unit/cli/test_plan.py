@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.plan import _time_for
+from crossdock.cli.plan import _sending_time_text
 from crossdock.pacing.forecast import Forecast
 
 
@@ -95,4 +95,4 @@ def _forecast(requests: int, seconds: float) -> Forecast:
 )
 def test_the_forecast_in_words(forecast: Forecast, text: str) -> None:
     """How many requests can be sent now, and how long the others take."""
-    assert _time_for(forecast) == text
+    assert _sending_time_text(forecast) == text

@@ -19,7 +19,7 @@ def test_nothing_is_wrapped_when_piped(
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     width = console.width
     console.print(terminal_output.table("Records", ("key", "why"), [(KEY, PROSE)]))
     console.print(f"key {KEY} {PROSE}end")

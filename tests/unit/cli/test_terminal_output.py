@@ -33,20 +33,22 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _table() -> None:
-    terminal_output.out().print(terminal_output.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",)))
+    terminal_output.output_console().print(
+        terminal_output.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",))
+    )
 
 
 def _forced() -> None:
-    console = terminal_output.out()
+    console = terminal_output.output_console()
     console._force_terminal = True
     console.print(EVIL)
 
 
 PRINTED: dict[str, Callable[[], Any]] = {
-    "line": lambda: terminal_output.out().print(EVIL),
+    "line": lambda: terminal_output.output_console().print(EVIL),
     "line on a terminal": _forced,
-    "line as markup": lambda: terminal_output.out().print(EVIL, soft_wrap=True),
-    "lines": lambda: terminal_output.print_lines(terminal_output.out(), EVIL.replace("\n", "\x00")),
+    "line as markup": lambda: terminal_output.output_console().print(EVIL, soft_wrap=True),
+    "lines": lambda: terminal_output.print_lines(terminal_output.output_console(), EVIL.replace("\n", "\x00")),
     "table": _table,
     "sentence": lambda: plain_text.say(EVIL),
     "warning": lambda: plain_text.warn(EVIL),
@@ -70,14 +72,17 @@ def test_an_error_has_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> 
     def fail() -> None:
         raise ConfigError(EVIL, where=EVIL, hint=EVIL)
 
-    assert main._run(fail) == 2
+    assert main._run_and_report_errors(fail) == 2
     assert capsys.readouterr().err == f"crossdock: {SHOWN}: {SHOWN} [config]\n  {SHOWN}\n"
 
 
 @pytest.mark.parametrize("arguments", [[EVIL], ["runs", EVIL], ["plan", f"--{EVIL}"], ["plan", "--limit", EVIL]])
 def test_a_wrong_argument_is_quoted_with_escapes(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     """Usage errors are shown as usual."""
-    assert main._run(lambda: main.cli.main(args=arguments, prog_name="crossdock", standalone_mode=False)) == 2
+    assert (
+        main._run_and_report_errors(lambda: main.cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+        == 2
+    )
     shown = capsys.readouterr().err
     assert shown.startswith("Usage: crossdock")
     assert all(printable(line) == line and not line.startswith("[bold]") for line in shown.split("\n"))
@@ -90,7 +95,7 @@ def test_an_ordinary_usage_error_is_as_click_shows_it(capsys: pytest.CaptureFixt
     def fail() -> None:
         raise click.ClickException("it is wrong")
 
-    assert main._run(fail) == 1
+    assert main._run_and_report_errors(fail) == 1
     assert capsys.readouterr().err == "Error: it is wrong [usage]\n"
 
 
@@ -129,7 +134,7 @@ def test_the_whole_work_has_a_bar_of_its_own() -> None:
     """It stands above that of the stage, with its own note in place of a remaining time, and follows the work."""
     clock = ManualClock()
     with bar.Progress(console=Console(file=io.StringIO()), get_time=clock.monotonic, auto_refresh=False) as drawn:
-        bars = terminal_output._Bars(drawn)
+        bars = terminal_output._ProgressBars(drawn)
         bars.show_whole_progress("wave 1 of 2", 10, 100, "3 min 4 s left")
         bars.begin("reading wms.lots", None)
         (whole, _) = drawn.tasks

@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.try_stream import _beside, _dotted
+from crossdock.cli.try_stream import _dotted, _side_by_side
 from crossdock.runs.tried_records import leaves
 from crossdock.testing import context, read, replay
-from crossdock.values import author_frames
+from crossdock.values import author_tracebacks
 from crossdock.values.json_paths import at_path
 from crossdock.values.records import RESERVED, is_reserved
 
@@ -145,7 +145,7 @@ def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pyt
     (two_streams.folder / "mapping.py").write_text(RAISING, encoding="utf-8")
     before, _, _ = CONFIG.partition("        map:")
     two_streams.config.write_text(f"{before}        map: mapping.py:product\n", encoding="utf-8")
-    monkeypatch.setattr(author_frames, "secrets_of", lambda _: iter(["secret-of-the-export"]))
+    monkeypatch.setattr(author_tracebacks, "secrets_of", lambda _: iter(["secret-of-the-export"]))
     assert "hunter22" not in two_streams.run("try", "wms.products", "-n", "1").out
     tried = two_streams.run("try", "wms.products", "-n", "1", "--raw").out
     assert "  RuntimeError: (secret), half a\\x07 record" in tried
@@ -159,8 +159,8 @@ def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pyt
 
 def test_wide_records_are_shown_above_their_drafts() -> None:
     """No line is broken or cut: what does not fit beside is shown below."""
-    assert list(_beside(["ab", "c"], ["x"], 6)) == ["ab   x", "c    "]
-    assert list(_beside(["ab", "c"], ["x"], 5)) == ["ab", "c", "x"]
+    assert list(_side_by_side(["ab", "c"], ["x"], 6)) == ["ab   x", "c    "]
+    assert list(_side_by_side(["ab", "c"], ["x"], 5)) == ["ab", "c", "x"]
 
 
 @given(st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))

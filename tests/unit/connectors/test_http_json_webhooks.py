@@ -14,7 +14,7 @@ from tests.unit.connectors.test_http_json_settings import CONFIG
 from tests.unit.connectors.webhook_judge import bodies, declared, judge
 
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective
+from crossdock.config.project.effective_config import effective_config
 from crossdock.errors import FindingsError, RecordError
 from crossdock.platform.webhook_verification import WebhookVerifier
 from crossdock.values import exact_json
@@ -155,6 +155,6 @@ def test_a_wrong_section_is_refused_with_its_place(tmp_path: Path, case: dict[st
 def test_the_effective_config_shows_no_secret(tmp_path: Path) -> None:
     """References, and the scheme with all defaults."""
     loaded(tmp_path, {"secrets": ["env:A"], "hints": [{"stream": "items", "key": "/id"}]})
-    shown = effective(tmp_path / "c.yaml")["connections"]["shop"]["webhooks"]
+    shown = effective_config(tmp_path / "c.yaml")["connections"]["shop"]["webhooks"]
     assert shown["secrets"] == ["env:A"]
     assert shown["scheme"]["signature_header"] == "webhook-signature"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.allowance_plot import GAP, HEIGHT, WIDTH, plotted
+from crossdock.console.allowance_plot import GAP, HEIGHT, WIDTH, plot_allowance
 
 SAMPLES = st.lists(
     st.tuples(st.floats(0, 90_000), st.integers(0, 100_000)), min_size=1, max_size=300, unique_by=lambda each: each[0]
@@ -17,7 +17,7 @@ SAMPLES = st.lists(
 @given(SAMPLES, st.floats(0, 90_000))
 def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
     """No sample lies outside the drawing or its band; the drawing stays small."""
-    plot = plotted(samples, lasted)
+    plot = plot_allowance(samples, lasted)
     points = [point for band in plot.bands for point in band.corners]
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
     assert len(points) <= 2 * (WIDTH + 1)
@@ -33,10 +33,10 @@ def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: flo
 def test_a_plot_is_broken_where_nothing_was_sent() -> None:
     """The allowance during a pause is unknown and not drawn."""
     working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
-    first, second = plotted(working, 600).bands
+    first, second = plot_allowance(working, 600).bands
     assert (first.first, second.first) == (0, 500)
 
 
 def test_the_lower_edge_is_marked_in_quarters() -> None:
     """From the beginning of the run to its end."""
-    assert plotted([(0.0, 5)], 3600).times == ("0", "15 min 0 s", "30 min 0 s", "45 min 0 s", "1 h")
+    assert plot_allowance([(0.0, 5)], 3600).times == ("0", "15 min 0 s", "30 min 0 s", "45 min 0 s", "1 h")

@@ -14,9 +14,9 @@ from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenants
 from crossdock.console.app import Page, app
-from crossdock.console.overviews import Overviews
 from crossdock.console.people import user_of_this_machine
 from crossdock.console.routes import PAGES
+from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visits import Console, Visit
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
@@ -25,7 +25,7 @@ from crossdock.values.serving import ServerNames
 def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
     """Its address names its content; what another version of the console has named is asked for each time."""
     make_fleet(tmp_path / "tenants")
-    found, clock = tenants.fleet(str(tmp_path / "tenants"), ()), ManualClock()
+    found, clock = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
     console = Console(found, Overviews(found, clock), clock)
     visitor = Visitor(app(console, PAGES, ServerNames((), ""), lambda *_: user_of_this_machine()))
     addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
@@ -42,7 +42,7 @@ def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
 def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
     """A hundred requests for an open page that takes long, as at a slow provider, leave room for people's pages."""
     make_fleet(tmp_path / "tenants")
-    found, clock, go = tenants.fleet(str(tmp_path / "tenants"), ()), ManualClock(), threading.Event()
+    found, clock, go = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock(), threading.Event()
 
     def slow(_: Visit) -> Response:
         go.wait()

@@ -13,7 +13,7 @@ from tests.unit.cli.conftest import CommandLine
 from tests.unit.cli.conftest import command_line as command_line  # noqa: PLC0414  a fixture
 from tests.unit.console.visitor import Visitor, visiting
 
-from crossdock.console import personal_data, routes
+from crossdock.console import personal_data_access, routes
 from crossdock.console.app import Page
 from crossdock.console.visits import Visit
 from crossdock.state import AuditEntry, AuditFilter
@@ -89,14 +89,14 @@ def test_entries_are_filtered(visitor: Visitor, at: datetime) -> None:
 
 
 def seen(visit: Visit) -> Response:
-    assert personal_data.is_shown(visit, "record wms.products K1")
+    assert personal_data_access.log_access_if_shown(visit, "record wms.products K1")
     return visit.show("error.html", "Seen", heading="Seen", message="personal data", advice="")
 
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is only shown if that is stored, for which nobody waits long."""
     monkeypatch.setattr("tests.unit.console.visitor.PAGES", (*routes.PAGES, Page("/t/{tenant}/seen", seen)))
-    monkeypatch.setattr(personal_data, "_WAITS_S", 0.05)
+    monkeypatch.setattr(personal_data_access, "_WAITS_S", 0.05)
     with visiting(command_line.config) as visitor:
         with closing(sqlite3.connect(command_line.folder / "state.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from crossdock.console.allowance_plot import WIDTH
-from crossdock.console.night_plot import REFUSALS_HEIGHT, night_plot, of_night
+from crossdock.console.night_plot import REFUSALS_HEIGHT, night_plot, runs_of_night
 from crossdock.state import RunRecord
 
 NOW = datetime(2026, 3, 29, 6, tzinfo=UTC)
@@ -23,9 +23,9 @@ def run(number: int, ago_h: float, *, minutes: int = 60, throttled: int = 0, sam
 def test_a_night_has_the_runs_of_24_hours() -> None:
     """Before now; if nothing ran since, before the end of the last run."""
     runs = [run(3, 1), run(2, 20), run(1, 40)]
-    assert [each.id for each in of_night(runs, NOW)] == [2, 3]
-    assert [each.id for each in of_night(runs[2:], NOW)] == [1]
-    assert of_night([], NOW) == []
+    assert [each.id for each in runs_of_night(runs, NOW)] == [2, 3]
+    assert [each.id for each in runs_of_night(runs[2:], NOW)] == [1]
+    assert runs_of_night([], NOW) == []
 
 
 def test_runs_are_drawn_apart_with_their_refusals() -> None:

@@ -6,24 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_page import HOSTILE, Page
 
-from crossdock.console import pages
+from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Listing, Table, listing, table
 from crossdock.printable import printable
 
 
 def row(columns: list[str], cells: list[Cell]) -> str:
-    return pages.macro("elements.html", "row")(columns, cells)
+    return page_rendering.macro("elements.html", "row")(columns, cells)
 
 
 def shown(made: Table) -> str:
-    return pages.macro("elements.html", "table")(made)
+    return page_rendering.macro("elements.html", "table")(made)
 
 
 def listed(made: Listing) -> str:
-    return pages.macro("elements.html", "listing")(made, caller=lambda: "All")
+    return page_rendering.macro("elements.html", "listing")(made, caller=lambda: "All")
 
 
-@given(st.text(max_size=pages.MAX_TEXT))
+@given(st.text(max_size=page_rendering.MAX_TEXT))
 def test_any_text_comes_back_as_it_was(value: str) -> None:
     """A cell shows any text unchanged, except for characters that are not printable."""
     read = Page(f"<table>{row(['key'], [value])}</table>")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.plots import HEIGHT, LINE, Value, bar_plot, time_line
+from crossdock.console.plots import HEIGHT, LINE, Value, bar_plot, step_timeline
 from crossdock.runs.timing_lines import StepSpans, StepTime
 
 
@@ -35,5 +35,5 @@ def test_every_step_is_on_the_time_axis(spans: list[tuple[int, int]]) -> None:
     """However short it is."""
     times = tuple((timedelta(milliseconds=began), timedelta(milliseconds=lasted)) for began, lasted in spans)
     whole = max(began + lasted for began, lasted in times) or timedelta.resolution
-    drawn = time_line(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
+    drawn = step_timeline(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
     assert all(0 <= x < x + width <= LINE for x, _, width, _ in drawn.rectangles)

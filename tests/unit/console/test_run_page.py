@@ -25,7 +25,7 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.console import pages, run_page
+from crossdock.console import page_rendering, run_page
 from crossdock.state import FileFacts, RunResult, State, Transaction
 from crossdock.values.records import REASONS
 from crossdock.values.run_messages import RunMessage
@@ -216,7 +216,7 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
-    assert {line[1] for table in lists for line in table[1:]} == {"&" * pages.MAX_TEXT + "…"}
+    assert {line[1] for table in lists for line in table[1:]} == {"&" * page_rendering.MAX_TEXT + "…"}
     assert len(lists) == len(REASONS) + 2
     assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * run_page.LISTED
 

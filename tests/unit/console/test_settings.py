@@ -10,7 +10,7 @@ import pytest
 from tests.unit.console.visitor import visiting
 
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective, effective_settings
+from crossdock.config.project.effective_config import effective_config, effective_settings
 from crossdock.console.people import Role
 from crossdock.state import RunResult
 from crossdock.state.tables.file_intake import FileFacts
@@ -81,7 +81,7 @@ def test_no_setting_is_left_out(config: Path) -> None:
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         return not items or any(missing(inner, (*place, name)) for name, inner in items)
 
-    assert not missing(effective(config), ())
+    assert not missing(effective_config(config), ())
 
 
 def test_a_config_that_cannot_be_loaded_is_explained(config: Path) -> None:
@@ -115,7 +115,7 @@ def test_the_page_shows_what_had_another_value_in_the_last_run(config: Path) -> 
     """Also a setting that was added or removed. A secret is its reference then and now, and a refused run has none."""
     with closing(project.load(config).open_state()) as state, state.begin() as tx:
         first = tx.runs.start(business_date="2026-10-22", at=NOW)
-        tx.run_configs.keep(first, effective(config))
+        tx.run_configs.keep(first, effective_config(config))
         tx.runs.record_refusal(RunMessage("error", "", "no"), business_date="2026-10-22", at=NOW, job=None)
     with visiting(config) as visitor:
         assert "Every setting has the value that it had in run 1." in visitor.page("/t/acme/settings").text

@@ -14,9 +14,9 @@ from tests.report_page import Page
 
 from crossdock.console import tenants
 from crossdock.console.app import app
-from crossdock.console.overviews import Overviews
 from crossdock.console.people import ALL_TENANTS, Person, Role
 from crossdock.console.routes import PAGES
+from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visits import Console
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.serving import ServerNames
@@ -67,7 +67,7 @@ class Visitor:
 @contextmanager
 def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None = None) -> Iterator[Visitor]:
     """Let a person with *role* visit the tenant of a config, which has a state."""
-    found, now = tenants.one(files), clock or SystemClock()
+    found, now = tenants.single_tenant(files), clock or SystemClock()
     person = Person("ann", {ALL_TENANTS: role})
     console = Console(found, Overviews(found, now), now)
     served = app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)

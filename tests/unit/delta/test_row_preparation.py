@@ -29,7 +29,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 from crossdock.values.records import JSON, RawBatch
 
@@ -129,7 +129,7 @@ PATHS = st.lists(st.sampled_from(["a", "a.b", "a.0", "b.a.b", "0"]), min_size=1,
 def test_json_records_differ_where_a_used_path_differs(items: list[object], uses: list[str]) -> None:
     """Whatever else they contain; the key counts too, and without ``uses`` the whole object."""
     frame = RawBatch.json(items, source="page").load()
-    texts = [tuple(text_of(at_path(item, path)) for path in (*uses, "K")) for item in items]
+    texts = [tuple(column_text(at_path(item, path)) for path in (*uses, "K")) for item in items]
     for stream, values in ((Things(uses=uses), texts), (Things(), frame[JSON].to_list())):
         fingerprints = prepare(stream, "page", frame)[FP].to_list()
         for number in range(1, len(items)):

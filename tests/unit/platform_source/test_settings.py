@@ -12,7 +12,7 @@ import yaml
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective
+from crossdock.config.project.effective_config import effective_config
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
@@ -146,8 +146,8 @@ def test_editors_and_config_show_know_the_kind(tmp_path: Path) -> None:
     loaded(tmp_path, {"expand": ["customerId"], "first": "2026-01-01T00:00:00+01:00"})
     schema = config_schema({name: registry.load(name).settings for name in registry.available()})
     jsonschema_rs.validator_for(schema).validate(exact_json.loads((tmp_path / "c.yaml").read_bytes()))
-    shown = effective(tmp_path / "c.yaml")["connections"]["erp"]
+    shown = effective_config(tmp_path / "c.yaml")["connections"]["erp"]
     assert shown.keys() == {"kind", "page_size", "sorted", "streams"}
     assert shown["streams"]["orders"]["expand"] == ["customerId"]
-    (tmp_path / "shown.yaml").write_bytes(exact_json.dumps(effective(tmp_path / "c.yaml")))
+    (tmp_path / "shown.yaml").write_bytes(exact_json.dumps(effective_config(tmp_path / "c.yaml")))
     assert project.load(tmp_path / "shown.yaml").connections

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective
+from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective_config
 from crossdock.errors import ConfigError
 
 CONFIG = """\
@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_paths_are_absolute_and_secrets_are_references(config: Path) -> None:
     """State, spool and folders do not depend on the working folder; no secret is read."""
-    shown = effective(config)
+    shown = effective_config(config)
     assert shown["state"] == f"sqlite:///{config.parent / 'data' / 'acme.db'}"
     assert shown["spool"] == str(config.parent / "data" / "acme.db.spool")
     assert shown["connections"]["wms"]["path"] == str(config.parent / "in")
@@ -47,13 +47,13 @@ def test_paths_are_absolute_and_secrets_are_references(config: Path) -> None:
 
 def test_personal_constants_are_masked(config: Path) -> None:
     """Constants of personal members, and values that filters compare personal columns with, are not shown."""
-    stream = effective(config)["connections"]["wms"]["streams"]["customers"]
+    stream = effective_config(config)["connections"]["wms"]["streams"]["customers"]
     assert stream["map"] == {"name": "NAME", "email": {"const": PERSONAL}, "currency": {"const": "EUR"}}
     assert stream["skip"] == {
         "tests": {"field": "NAME", "starts_with": PERSONAL},
         "closed": {"field": "KIND", "equals": "X"},
     }
-    assert "ada@" not in str(effective(config))
+    assert "ada@" not in str(effective_config(config))
 
 
 def test_constants_anywhere_in_a_personal_member_are_masked(config: Path) -> None:
@@ -65,7 +65,7 @@ def test_constants_anywhere_in_a_personal_member_are_masked(config: Path) -> Non
     currency = "{from: NAME, table: {ada@g: EUR}}"
     forms = f"{{name: {name}, email: {email}, phone: {phone}, currency: {currency}}}"
     config.write_text(CONFIG.replace("{name: NAME, email: {const: ada@example.com}, currency: {const: EUR}}", forms))
-    shown = str(effective(config))
+    shown = str(effective_config(config))
     assert "ada@" not in shown
     assert "4711" not in shown
     assert shown.count(PERSONAL) > 8
@@ -74,14 +74,14 @@ def test_constants_anywhere_in_a_personal_member_are_masked(config: Path) -> Non
 def test_numbers_are_exact(config: Path) -> None:
     """A float setting is shown as it was written."""
     config.write_text(CONFIG.replace("tenant: acme,", "tenant: acme, http: {read_timeout_s: 0.1},"))
-    assert effective(config)["platform"]["http"]["read_timeout_s"] == Decimal("0.1")
+    assert effective_config(config)["platform"]["http"]["read_timeout_s"] == Decimal("0.1")
 
 
 def test_an_invalid_config_is_not_shown(config: Path) -> None:
     """The error is the loader's."""
     config.write_text(CONFIG.replace("tenant: acme, ", ""))
     with pytest.raises(ConfigError, match="tenant"):
-        effective(config)
+        effective_config(config)
 
 
 def test_a_section_that_was_empty_is_no_changed_setting() -> None:

@@ -12,7 +12,7 @@ from tests.unit.testing.target_connector import OrderTarget
 from crossdock import Context, Filter, RawBatch, Record, Stream
 from crossdock.config.project.stream_class_checks import check_declaration
 from crossdock.errors import ConfigError
-from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.guarded_target import fault_of
 
@@ -128,4 +128,4 @@ def test_a_target_and_webhooks_are_checked_too() -> None:
     assert (fault_of(Slow()) or "").startswith("setle_s: did you mean 'settle_s'?; see class Slow, line ")
     assert (fault_of(Hurried()) or "").startswith("in_flight is str instead of int; see class Hurried, line ")
     made = Received([], [], lambda _: ())
-    assert misspelt(made, lambda *_: True) == (Received, "topic_header: did you mean 'topic_headers'?")
+    assert misspelt_attribute(made, lambda *_: True) == (Received, "topic_header: did you mean 'topic_headers'?")

@@ -16,9 +16,9 @@ from tests.conftest import PIN
 from crossdock import Connector, Context, Filter, GoneLimits, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.config import registry
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective
+from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
-from crossdock.config.project.stream_overrides import StreamOverrides, configurable
+from crossdock.config.project.stream_overrides import StreamOverrides, with_stream_overrides
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName
@@ -130,7 +130,7 @@ def test_streams_are_switched_off(overrides: str, left: set[str], load_with: Loa
     for name in off:
         with pytest.raises(ConfigError, match=rf"the stream 'shop\.{name}' is switched off"):
             project.selected([f"shop.{name}"])
-        assert effective(tmp_path / "c.yaml")["connections"]["shop"]["streams"][name]["enabled"] is False
+        assert effective_config(tmp_path / "c.yaml")["connections"]["shop"]["streams"][name]["enabled"] is False
     schema = config_schema({"shop": ShopSettings})
     assert Draft202012Validator(schema).is_valid(yaml.safe_load((tmp_path / "c.yaml").read_text()))
 
@@ -260,8 +260,8 @@ def test_settings_with_streams_of_their_own_keep_them() -> None:
     class Declaring(Settings):
         streams: Mapping[str, int] = {}
 
-    assert configurable(Declaring) is Declaring
-    assert configurable(Settings) is not Settings
+    assert with_stream_overrides(Declaring) is Declaring
+    assert with_stream_overrides(Settings) is not Settings
 
 
 def test_the_json_schema_describes_overrides(load_with: Load) -> None:
@@ -283,7 +283,7 @@ def test_the_effective_config_has_what_applies(load_with: Load, tmp_path: Path) 
         "{products: {skip: {old: {field: b, equals: secret}}, gone: {at_most_percent: 50}, personal: [barcode],"
         " map: {barcode: {from: b, default: secret}}}}"
     )
-    shown = effective(tmp_path / "c.yaml")
+    shown = effective_config(tmp_path / "c.yaml")
     products = shown["connections"]["shop"]["streams"]["products"]
     assert list(products["skip"]) == ["drafts", "old"]
     assert (products["gone"]["at_most"], products["gone"]["at_most_percent"]) == (7, 50)

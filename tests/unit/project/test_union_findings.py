@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from crossdock.config import registry
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import StreamOverrides, configurable
+from crossdock.config.project.stream_overrides import StreamOverrides, with_stream_overrides
 from crossdock.errors import FindingsError
 from crossdock.values import yaml_reader
 from crossdock.values.config_file import Document
@@ -53,7 +53,7 @@ def models_in(annotation: Any) -> Iterator[Model]:
 def every_model() -> dict[str, Model]:
     """Every model of a config file, with the settings of all installed connectors."""
     found: dict[str, Model] = {}
-    kinds = [configurable(registry.load(name).settings) for name in registry.available()]
+    kinds = [with_stream_overrides(registry.load(name).settings) for name in registry.available()]
     waiting: list[Model] = [ConfigFile, StreamOverrides, *kinds]
     while waiting:
         model = waiting.pop()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import schedule, utc
 from tests.waiting import WITHIN_S
 
-from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.due_times import due_between
 from crossdock.services.scheduler import daemon
 from crossdock.services.scheduler.daemon import ScheduleTrigger
 
@@ -60,7 +60,9 @@ def test_it_fires_at_what_is_due(minutes: int, every: str) -> None:
     """The trigger and the scheduler agree, in the autumn of Berlin."""
     now = utc(2026, 10, 24) + timedelta(minutes=minutes)
     until = now + timedelta(days=2)
-    assert fire_times(until, now, every=every) == [one.instant for one in due(schedule(every=every), now, until)]
+    assert fire_times(until, now, every=every) == [
+        one.instant for one in due_between(schedule(every=every), now, until)
+    ]
 
 
 def test_a_schedule_that_is_never_due_again_does_not_fire() -> None:
@@ -77,7 +79,9 @@ def test_apscheduler_fires_it() -> None:
     try:
         scheduler.add_job(called.set, ScheduleTrigger(schedule(every="1s")))
         nightly = scheduler.add_job(print, ScheduleTrigger(schedule(at="02:30")))
-        assert nightly.next_run_time == next(due(schedule(at="02:30"), datetime.now(UTC), utc(2100, 1, 1))).instant
+        assert (
+            nightly.next_run_time == next(due_between(schedule(at="02:30"), datetime.now(UTC), utc(2100, 1, 1))).instant
+        )
         assert called.wait(WITHIN_S)
     finally:
         scheduler.shutdown()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.config.schedules.blackouts import free_from, windows_between
-from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.blackouts import first_instant_outside, windows_between
+from crossdock.config.schedules.due_times import Due, due_between
 
 FREEZE = {"from": "2026-12-24T12:00:00+01:00", "to": "2026-12-27T12:00:00+01:00"}
 
@@ -58,7 +58,7 @@ def test_the_first_instant_at_which_something_may_start(
     blackouts: list[dict[str, str]], asked: datetime, free: datetime
 ) -> None:
     """In Berlin."""
-    assert free_from(schedule(at="00:00", blackouts=blackouts), asked) == free
+    assert first_instant_outside(schedule(at="00:00", blackouts=blackouts), asked) == free
 
 
 def test_runs_held_back_by_a_freeze_are_due_at_its_end() -> None:
@@ -66,11 +66,11 @@ def test_runs_held_back_by_a_freeze_are_due_at_its_end() -> None:
     plan = schedule(at="20:00", blackouts=[FREEZE])
     end = utc(2026, 12, 27, 11)
     held = [Due(end, date(2026, 12, day)) for day in (24, 25, 26)]
-    assert list(due(plan, utc(2026, 12, 24, 12), utc(2026, 12, 28))) == [
+    assert list(due_between(plan, utc(2026, 12, 24, 12), utc(2026, 12, 28))) == [
         *held, Due(utc(2026, 12, 27, 19), date(2026, 12, 27)),
     ]  # fmt: skip
-    assert list(due(plan, utc(2026, 12, 26, 23), end)) == held
-    assert list(due(plan, end, utc(2026, 12, 27, 12))) == []
+    assert list(due_between(plan, utc(2026, 12, 26, 23), end)) == held
+    assert list(due_between(plan, end, utc(2026, 12, 27, 12))) == []
 
 
 @pytest.mark.parametrize(
@@ -107,21 +107,21 @@ def test_what_a_window_holds_back_is_known_within_it(
 ) -> None:
     """A query that starts inside a window finds everything that is due at its end."""
     plan = schedule(time_zone=zone, at=at, blackouts=[{"from": begin, "to": end} for begin, end in windows])
-    assert free_from(plan, asked) == expected.instant
-    assert next(due(plan, asked, expected.instant)) == expected
+    assert first_instant_outside(plan, asked) == expected.instant
+    assert next(due_between(plan, asked, expected.instant)) == expected
 
 
 def test_steps_of_one_date_are_merged_at_the_end() -> None:
     """Of the runs of one date that a window holds back, one is left."""
     plan = schedule(every="15m", blackouts=[{"from": "08:00", "to": "18:00"}])
-    found = list(due(plan, utc(2026, 6, 1, 5, 30), utc(2026, 6, 1, 16, 15)))
+    found = list(due_between(plan, utc(2026, 6, 1, 5, 30), utc(2026, 6, 1, 16, 15)))
     assert [one.instant for one in found] == [utc(2026, 6, 1, 5, 45), utc(2026, 6, 1, 16), utc(2026, 6, 1, 16, 15)]
 
 
 def test_instants_hold_in_whatever_offset_they_are_written() -> None:
     """A freeze may be written with any offset."""
     said: dict[str, Any] = {"from": "2026-12-24T03:00:00-08:00", "to": "2026-12-24T12:00Z"}
-    assert free_from(schedule(at="00:00", blackouts=[said]), utc(2026, 12, 24, 11)) == utc(2026, 12, 24, 12)
+    assert first_instant_outside(schedule(at="00:00", blackouts=[said]), utc(2026, 12, 24, 11)) == utc(2026, 12, 24, 12)
 
 
 def test_windows_between_two_instants() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.values.config_durations import is_duration, span
+from crossdock.values.config_durations import is_duration, parse_duration
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))
@@ -20,7 +20,7 @@ def test_a_duration_is_as_long_as_it_says(number: int, unit: str) -> None:
     names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
     assert is_duration(f"{number}{unit}", "smhd")
     assert is_duration(f"{number}{unit}", "smh") == (unit != "d")
-    assert span(f"{number}{unit}") == timedelta(**{names[unit]: number})
+    assert parse_duration(f"{number}{unit}") == timedelta(**{names[unit]: number})
 
 
 @pytest.mark.parametrize("value", ["", "m", "0m", "05m", "100000s", "5w", "5 m", "5m\n", "-5m", "1.5h", "٣m", 5, None])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.config.schedules.job_config import JobConfig, ordered
+from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
 
 
 def job(**said: Any) -> JobConfig:
@@ -20,12 +20,12 @@ def job(**said: Any) -> JobConfig:
 def test_a_job_comes_after_those_it_names(names: tuple[str, ...]) -> None:
     """In whatever order the file has them."""
     after: dict[str, list[str]] = {"a": [], "b": ["a"], "c": ["a", "b"]}
-    assert ordered({name: job(after=after[name]) for name in names}) == ["a", "b", "c"]
+    assert jobs_in_order({name: job(after=after[name]) for name in names}) == ["a", "b", "c"]
 
 
 def test_jobs_that_name_no_other_keep_the_order_of_the_file() -> None:
     """The order is stable."""
-    assert ordered({"b": job(), "a": job()}) == ["b", "a"]
+    assert jobs_in_order({"b": job(), "a": job()}) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_jobs_that_name_no_other_keep_the_order_of_the_file() -> None:
 def test_an_impossible_order_is_refused(after: dict[str, list[str]], message: str) -> None:
     """With the jobs that it is about."""
     with pytest.raises(ValueError, match=message):
-        ordered({name: job(after=names) for name, names in after.items()})
+        jobs_in_order({name: job(after=names) for name, names in after.items()})
 
 
 @pytest.mark.parametrize(

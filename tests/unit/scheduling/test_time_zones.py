@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.values.time_zones import clock_changes, first_showing, last_showing, local_time, zone_name
+from crossdock.values.time_zones import check_zone_name, clock_changes, first_showing, last_showing, local_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPRING, AUTUMN = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001  local times
@@ -62,4 +62,4 @@ def test_clock_changes(zone: str, since: datetime, until: datetime, changes: lis
 def test_an_unknown_zone_is_refused(name: str) -> None:
     """Files below the zone database that are not zones are refused, too."""
     with pytest.raises(ValueError, match="is not an IANA time zone"):
-        zone_name(name)
+        check_zone_name(name)

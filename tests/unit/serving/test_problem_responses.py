@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from crossdock.values.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem_response
 
 
 def test_a_problem_document() -> None:
     """RFC 9457 members, extensions and headers."""
-    response = problem(409, "It exists.", kind="urn:taken", headers={"retry-after": "1"}, pointer="/sku")
+    response = problem_response(409, "It exists.", kind="urn:taken", headers={"retry-after": "1"}, pointer="/sku")
     assert response.status_code == 409
     assert (response.media_type, response.headers["retry-after"]) == ("application/problem+json", "1")
     assert json.loads(bytes(response.body)) == {

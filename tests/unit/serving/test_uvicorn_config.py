@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.applications import Starlette
 
-from crossdock.values.serving import ConnectionLimits, GuardedConnection, config
+from crossdock.values.serving import ConnectionLimits, GuardedConnection, make_uvicorn_config
 
 
 def test_each_server_has_its_own_limits() -> None:
     """They belong to the connections of one server, not to the shared class."""
-    one, other = (config(Starlette(), ConnectionLimits(connections=count), backlog=7) for count in (1, 2))
+    one, other = (make_uvicorn_config(Starlette(), ConnectionLimits(connections=count), backlog=7) for count in (1, 2))
     for configured, count in ((one, 1), (other, 2)):
         assert isinstance(configured.http, type)
         assert issubclass(configured.http, GuardedConnection)

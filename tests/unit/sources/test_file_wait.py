@@ -21,7 +21,7 @@ from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
-from crossdock.values.run_messages import RunMessages, notes_of
+from crossdock.values.run_messages import RunMessages, remarks_by_stream
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")
@@ -218,7 +218,7 @@ def test_a_late_file_is_read_when_it_is_there(bench: Bench) -> None:
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert (bench.waited, bench.depot.opened) == (timedelta(minutes=30), 4)
     assert bench.warnings.texts == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
-    assert notes_of(bench.messages) == {}
+    assert remarks_by_stream(bench.messages) == {}
 
 
 def test_a_file_of_another_night_is_not_waited_for(bench: Bench) -> None:
@@ -235,7 +235,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
     note = f"no new file out/LOT_* until {UNTIL}; continued without it"
-    assert notes_of(bench.messages) == {"wms.lots": [note]}
+    assert remarks_by_stream(bench.messages) == {"wms.lots": [note]}
     assert bench.warnings.texts[1:] == [f"wms.lots: {note}"]
 
 
@@ -244,7 +244,7 @@ def test_without_a_file_it_fails(bench: Bench) -> None:
     source = bench.patient()
     with pytest.raises(UnavailableError, match=f"no new file arrived by {UNTIL}") as failed:
         bench.read(source)
-    assert (failed.value.exit_code, bench.waited, notes_of(bench.messages)) == (3, timedelta(hours=3), {})
+    assert (failed.value.exit_code, bench.waited, remarks_by_stream(bench.messages)) == (3, timedelta(hours=3), {})
     opened = bench.depot.opened
     with pytest.raises(UnavailableError) as again:
         bench.read(source)
@@ -343,7 +343,7 @@ def test_a_run_that_is_done_again_does_not_wait_again(bench: Bench) -> None:
     bench.depot.put("LOT_1")
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert bench.read(bench.patient()) == []
-    assert (bench.waited, notes_of(bench.messages)) == (timedelta(minutes=1), {})
+    assert (bench.waited, remarks_by_stream(bench.messages)) == (timedelta(minutes=1), {})
 
 
 def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
@@ -376,7 +376,7 @@ def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
             list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
-    assert notes_of(bench.messages).keys() == {"wms.lots", "wms.bins"}
+    assert remarks_by_stream(bench.messages).keys() == {"wms.lots", "wms.bins"}
     assert bench.depot.opened == 3 * 6 + 1
 
 

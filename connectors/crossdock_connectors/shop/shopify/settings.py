@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef
 from crossdock.sources import Api, ConfigPath, HeaderAuth, RateLimit
-from crossdock.values.addresses import web_address
-from crossdock.values.config_models import misplaced
+from crossdock.values.addresses import check_web_address
+from crossdock.values.config_models import finding_at
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.credentials import (
     AUTHORIZE_PATH,
@@ -56,7 +56,7 @@ class ShopifySettings(ShopSettings):
     connect``."""
     scopes: tuple[str, ...] = ()
     """The scopes that a public app asks the merchant for; default: those of its released version."""
-    redirect_url: Annotated[str, AfterValidator(web_address)] | None = None
+    redirect_url: Annotated[str, AfterValidator(check_web_address)] | None = None
     """Where the merchant's browser is sent; one of the addresses of a public app. Default: a port of this machine."""
     tokens: ConfigPath | None = None
     """The file of the tokens of a public app; default: in a folder beside the state."""
@@ -76,10 +76,10 @@ class ShopifySettings(ShopSettings):
     def _one_credential(self) -> Self:
         if self.token is not None:
             if self.client_id or self.client_secret or self.app == "public":
-                raise misplaced(("token",), "cannot be used with client_id and client_secret")
+                raise finding_at(("token",), "cannot be used with client_id and client_secret")
         elif self.client_id is None or self.client_secret is None:
             lacking = "client_secret" if self.client_id else "client_id" if self.client_secret else "token"
-            raise misplaced((lacking,), "is missing: name a token, or client_id and client_secret of the app")
+            raise finding_at((lacking,), "is missing: name a token, or client_id and client_secret of the app")
         return self
 
     @property

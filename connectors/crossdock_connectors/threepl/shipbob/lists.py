@@ -10,7 +10,7 @@ from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.settings import MAPPED
@@ -74,7 +74,7 @@ def rows_of(
     """
     rows = list[Any]()
     for item in items:
-        with aside.reading(f"{kind} {text_of(at_path(item, key))}"):
+        with aside.reading(f"{kind} {column_text(at_path(item, key))}"):
             rows += list(read(JsonElement(item, "")))
     return rows
 
@@ -84,7 +84,7 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
     return ctx.shared(
         "shipbob.owners",
         lambda: {
-            text_of(at_path(item, "inventory_id")): str(at_path(item, "user_id"))
+            column_text(at_path(item, "inventory_id")): str(at_path(item, "user_id"))
             for items, _ in cursor_pages(ctx, "/inventory", "inventory_id")
             for item in items
         },
@@ -102,4 +102,4 @@ def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
             hint=hint,
             code="list_incomplete",
         )
-    return owners.get(text_of(item_id), "")
+    return owners.get(column_text(item_id), "")

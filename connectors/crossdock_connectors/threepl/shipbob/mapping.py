@@ -17,7 +17,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
-from crossdock.values.decimal_context import total
+from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
@@ -126,9 +126,11 @@ def _added(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[D
 
     ShipBob does not document whether the amounts contain the taxes that it names beside them.
     """
-    billed, charged = record.at("/amount", Decimal), total(each.at("/amount", Decimal) for each in transactions)
+    billed, charged = record.at("/amount", Decimal), exact_sum(each.at("/amount", Decimal) for each in transactions)
     choices = [Decimal(0)] * len(taxes), taxes
-    difference, added = min(((billed - charged - total(each), each) for each in choices), key=lambda one: abs(one[0]))
+    difference, added = min(
+        ((billed - charged - exact_sum(each), each) for each in choices), key=lambda one: abs(one[0])
+    )
     if abs(difference) >= _CENT:
         raise RecordError("bad_value", f"is {billed}, but its transactions add up to {charged}", pointer="/amount")
     if difference:
@@ -137,7 +139,7 @@ def _added(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[D
 
 
 def _taxes(transaction: JsonAccess) -> Decimal:
-    return total(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
+    return exact_sum(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
 
 
 def _billed(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
@@ -149,7 +151,7 @@ def _billed(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
 
 
 def _total(record: Record) -> Decimal:
-    return total(units(each, "") for each in record.each("/quantities"))
+    return exact_sum(units(each, "") for each in record.each("/quantities"))
 
 
 def _stowed(record: Record) -> Decimal:
@@ -172,7 +174,7 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
 
 
 def _ordered(record: Record) -> Decimal:
-    return total(units(line, "/quantity") for line in record.each("/products"))
+    return exact_sum(units(line, "/quantity") for line in record.each("/products"))
 
 
 def shipments_of(order: JsonAccess) -> list[JsonElement]:
@@ -201,7 +203,7 @@ def sent_items(shipment: JsonAccess) -> list[JsonElement]:
 
 def _shipped(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
-    return total(units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment))
+    return exact_sum(units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment))
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:

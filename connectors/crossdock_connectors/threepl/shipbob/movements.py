@@ -15,7 +15,7 @@ from crossdock.mapping.cursors import instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     Item,
@@ -104,7 +104,7 @@ class Departures(_OwnRows):
                     "receiving_order": found.brought.get(place),
                     "quantities": [],
                 }
-                rows.setdefault((text_of(number), place), row)["quantities"].append(item.get("quantity"))
+                rows.setdefault((column_text(number), place), row)["quantities"].append(item.get("quantity"))
                 if place not in found.brought and found.may_lack(item_id):
                     aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
         return list(rows.values())
@@ -134,20 +134,20 @@ class Received:
             if not self.may_lack(row["inventory_id"]):
                 place = _texts(row["inventory_id"], row["lot"], row["location_id"])
                 self.brought.setdefault(place, row["receiving_order"])
-        self._unread.update(text_of(row["inventory_id"]) for row in rows if "short" in row)
+        self._unread.update(column_text(row["inventory_id"]) for row in rows if "short" in row)
 
     def add_unread(self, name: str, order: Any, error: RecordError) -> None:
         """Note that *order* could not be read, which may have brought any item if it does not say which."""
         self.aside.add(name, str(error))
         try:
             items = objects(JsonElement(order, ""), "/inventory_quantities")
-            self._unread.update(text_of(each.value.get("inventory_id")) for each in items)
+            self._unread.update(column_text(each.value.get("inventory_id")) for each in items)
         except RecordError:
             self._unread.add(None)
 
     def may_lack(self, item_id: Any) -> bool:
         """Return whether an order that could not be read may have brought the item."""
-        return not self._unread.isdisjoint({None, text_of(item_id)})
+        return not self._unread.isdisjoint({None, column_text(item_id)})
 
 
 def received(ctx: ShipBobContext) -> Received:
@@ -180,7 +180,7 @@ def _brought(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
     Raises RecordError if its boxes cannot be read, or are not what ShipBob documents.
     """
     listed = objects(JsonElement(order, ""), "/inventory_quantities")
-    items = {text_of(each.value.get("inventory_id")): each.value for each in listed}
+    items = {column_text(each.value.get("inventory_id")): each.value for each in listed}
     boxes = JsonElement(part("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
     check_part(boxes, "/boxes")
     rows: dict[Place, Item] = {}
@@ -192,7 +192,7 @@ def _brought(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
             "inventory_id": item_id,
             "lot": lot,
             "lot_date": lot_date,
-            "sku": items.get(text_of(item_id), {}).get("sku"),
+            "sku": items.get(column_text(item_id), {}).get("sku"),
             "location_id": at_path(order, "fulfillment_center.id"),
             "received_at": order.get("last_updated_date"),
             "quantities": [],
@@ -204,15 +204,15 @@ def _brought(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
         item_id, quantity = item.get("inventory_id"), item.get("stowed_quantity")
         row = row_of(item_id, item.get("lot_number") or ctx.settings.no_lot, item.get("lot_date"))
         row["quantities"].append(quantity)
-        stowed[text_of(item_id)] += quantity if isinstance(quantity, int) else 0
+        stowed[column_text(item_id)] += quantity if isinstance(quantity, int) else 0
     for name, item in items.items():
         stated = item.get("stowed_quantity")
         if isinstance(stated, int) and stowed[name] < stated:
-            own = [row for row in rows.values() if text_of(row["inventory_id"]) == name]
+            own = [row for row in rows.values() if column_text(row["inventory_id"]) == name]
             for row in own or [row_of(item.get("inventory_id"), ctx.settings.no_lot, None)]:
                 row["short"] = f"the boxes have {stowed[name]} of the {stated} units that were stowed of this item"
     yield from (row for row in rows.values() if "short" in row or any(units != 0 for units in row["quantities"]))
 
 
 def _texts(item_id: Any, lot: Any, location: Any) -> Place:
-    return text_of(item_id), text_of(lot), text_of(location)
+    return column_text(item_id), column_text(lot), column_text(location)

@@ -9,11 +9,11 @@ import click
 from crossdock.cli.config_loading import load
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import config_option, example, utf8
+from crossdock.cli.shared_options import check_utf8, config_option, help_example
 
 
-@click.command(epilog=example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
-@click.argument("wave", callback=utf8)
+@click.command(epilog=help_example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
+@click.argument("wave", callback=check_utf8)
 @by_option
 @config_option
 def go(wave: str, by: str, config: Path) -> None:
@@ -31,7 +31,7 @@ def go(wave: str, by: str, config: Path) -> None:
     say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 
 
-@click.command(epilog=example("crossdock migrate pause"))
+@click.command(epilog=help_example("crossdock migrate pause"))
 @by_option
 @config_option
 def pause(by: str, config: Path) -> None:
@@ -46,7 +46,7 @@ def pause(by: str, config: Path) -> None:
     say(f"{migration.name}: paused")
 
 
-@click.command(epilog=example("crossdock migrate resume"))
+@click.command(epilog=help_example("crossdock migrate resume"))
 @config_option
 def resume(config: Path) -> None:
     """Let a load that waits go on, and later ones begin."""

@@ -10,28 +10,28 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
 UNITS = "smh"
 
 
-def _duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.config_durations import is_duration, span
+def _parse_duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
+    from crossdock.values.config_durations import is_duration, parse_duration
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")
-    return span(value)
+    return parse_duration(value)
 
 
-@click.command(epilog=example("crossdock migrate freeze --wait 30m"))
+@click.command(epilog=help_example("crossdock migrate freeze --wait 30m"))
 @click.option(
     "--wait",
     default="10m",
     show_default=True,
     metavar="TIME",
-    callback=_duration,
+    callback=_parse_duration,
     help="Between the two readings, such as 90s, 10m or 2h.",
 )
 @common_options

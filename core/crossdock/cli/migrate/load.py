@@ -12,7 +12,7 @@ from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.migrate.load_output import load_output
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=example("crossdock migrate load --rehearsal acme.rehearsal", "crossdock migrate load --until lots")
+    epilog=help_example("crossdock migrate load --rehearsal acme.rehearsal", "crossdock migrate load --until lots")
 )
-@click.option("--until", metavar="WAVE", callback=utf8, help="Load up to this wave, and not those after it.")
+@click.option("--until", metavar="WAVE", callback=check_utf8, help="Load up to this wave, and not those after it.")
 @click.option(
     "--rehearsal",
     metavar="FILE",
@@ -78,7 +78,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
         return loaded.exit_code
     for each in loaded.runs:
         say(str(each.status.wave))
-        terminal_output.show_run(terminal_output.out(), each.report.as_json())
+        terminal_output.show_run(terminal_output.output_console(), each.report.as_json())
     if loaded.open.total and loaded.error is None:
         say("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.cli import terminal_output
 from crossdock.cli.plain_text import say
-from crossdock.cli.terminal_output import Shown
+from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.display_times import duration_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crossdock.values.progress import Unit
 
 
-def sentence(progress: WaveProgress) -> str:
+def progress_sentence(progress: WaveProgress) -> str:
     """Describe the progress of a wave, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left``."""
     parts = [f"{progress.done:,} of {progress.expected:,} records"] if progress.expected else []
     parts += filter(None, [times_left(progress)])
@@ -31,7 +31,7 @@ def times_left(progress: WaveProgress) -> str:
 
 
 class LoadOutput:
-    def __init__(self, shown: Shown, *, wanted: bool) -> None:
+    def __init__(self, shown: WarningsOnly, *, wanted: bool) -> None:
         self._shown, self._wanted = shown, wanted
         self._wave = 0
 
@@ -39,7 +39,7 @@ class LoadOutput:
         self._shown.show_whole_progress(str(progress.wave), progress.done, progress.expected, times_left(progress))
         if self._wave != progress.wave.number and self._wanted:
             self._wave = progress.wave.number
-            say(sentence(progress), err=True)
+            say(progress_sentence(progress), err=True)
 
     def tell(self, text: str) -> None:
         if self._wanted:

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from crossdock.cli.config_loading import load
-from crossdock.cli.reconcile import reconcile_options, reconciled
-from crossdock.cli.shared_options import example
+from crossdock.cli.reconcile import reconcile_and_print, reconcile_options
+from crossdock.cli.shared_options import help_example
 
 
-@click.command(epilog=example("crossdock migrate reconcile", "crossdock migrate reconcile -o repair.plan"))
+@click.command(epilog=help_example("crossdock migrate reconcile", "crossdock migrate reconcile -o repair.plan"))
 @reconcile_options
 def reconcile(config: Path, **options: Any) -> int:
     """Compare all streams of the waves with the platform, and keep the result for the sign-off.
@@ -25,5 +25,5 @@ def reconcile(config: Path, **options: Any) -> int:
     from crossdock.migration.waves import wave_streams
 
     loaded = load(config)
-    found, _ = reconciled(loaded, wave_streams(loaded), **options, for_migration=True)
+    found, _ = reconcile_and_print(loaded, wave_streams(loaded), **options, for_migration=True)
     return found.exit_code

@@ -65,7 +65,7 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
     named, matched = (there.named.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
-        "rejected_by_reason": {code: _rejected(each) for code, each in _by_number(found)},
+        "rejected_by_reason": {code: _rejected(each) for code, each in _rejected_by_number(found)},
         "rejected_before": planned.rejected_before.get(name, 0),
         "repeated_keys": repeated.number if repeated else 0,
         "repeated_examples": [{"key": each.key, "at": list(each.places)} for each in repeated.examples]
@@ -94,7 +94,7 @@ def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
     return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
 
 
-def _by_number(found: StreamCounts) -> list[tuple[str, Rejected]]:
+def _rejected_by_number(found: StreamCounts) -> list[tuple[str, Rejected]]:
     return sorted(found.rejected.items(), key=lambda each: (-each[1].records, each[0]))
 
 
@@ -158,11 +158,11 @@ def _warnings(rehearsed: Rehearsed) -> list[str]:
         for name, decisions in rehearsed.decisions.streams.items()
         for later, number in decisions.refers_to_later.items()
     ]
-    found += _may_be_there(rehearsed)
+    found += _possible_take_over_warnings(rehearsed)
     return found + [f"{name} is in no wave, and was not rehearsed" for name in rehearsed.left_out]
 
 
-def _may_be_there(rehearsed: Rehearsed) -> Iterator[str]:
+def _possible_take_over_warnings(rehearsed: Rehearsed) -> Iterator[str]:
     """Yield streams of which the platform may have records that would be taken over, unless that was read."""
     if rehearsed.already_there is not None:
         return

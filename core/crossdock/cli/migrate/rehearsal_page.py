@@ -6,25 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli.migrate import profile_words, rehearsal_lines
-from crossdock.console import pages
-from crossdock.console.page_tables import Cell, Drawing, Rectangle, accounts, table
+from crossdock.cli.migrate import column_profile_texts, rehearsal_text
+from crossdock.console import page_rendering
+from crossdock.console.page_tables import Cell, Drawing, Rectangle, count_tables, table
 from crossdock.values.display_texts import counted
 from crossdock.values.run_messages import RunMessage
 
-_WAVES = (*rehearsal_lines.WAVES, "share of requests")
+_WAVES = (*rehearsal_text.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")
 _REASONS = ("reason", "records", "share of records", "examples")
 _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    pages.write(path, page(document, config))
+    page_rendering.write(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
     messages = [RunMessage(**each) for each in document["messages"]]
-    return pages.render(
+    return page_rendering.render(
         "rehearsal.html",
         migration=document["migration"],
         tenant=document["tenant"],
@@ -33,7 +33,7 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),
-        accounts=accounts(document["streams"]),
+        accounts=count_tables(document["streams"]),
         streams={name: _stream(stream) for name, stream in document["streams"].items()},
     )
 
@@ -41,8 +41,8 @@ def page(document: Mapping[str, Any], config: Path) -> str:
 def _facts(document: Mapping[str, Any]) -> dict[str, str]:
     streams = document["streams"].values()
     return {
-        "begun": rehearsal_lines.shown_time(document["began_at"]),
-        "expected end": rehearsal_lines.shown_time(document["ends_at"]),
+        "begun": rehearsal_text.shown_time(document["began_at"]),
+        "expected end": rehearsal_text.shown_time(document["ends_at"]),
         "requests": f"{document['requests']:,}",
         "records": f"{sum(each['records']['read'] for each in streams):,}",
         "rejected": f"{sum(each['records']['rejected'] for each in streams):,}",
@@ -51,18 +51,18 @@ def _facts(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _wave(wave: Mapping[str, Any], requests: int) -> tuple[Cell, ...]:
-    return *rehearsal_lines.wave_row(wave), bar(wave["requests"], requests)
+    return *rehearsal_text.wave_row(wave), bar(wave["requests"], requests)
 
 
 def _stream(stream: Mapping[str, Any]) -> dict[str, Any]:
     records = stream["records"]["read"] + stream["rows"]["rejected"]
     reasons = (_reason(code, each, records) for code, each in stream["rejected_by_reason"].items())
-    remarks = rehearsal_lines.remarks(stream)
+    remarks = rehearsal_text.remarks(stream)
     return {
-        "remarks": [(sentence, list(rehearsal_lines.examples(word, stream))) for word, sentence in remarks],
+        "remarks": [(sentence, list(rehearsal_text.examples(word, stream))) for word, sentence in remarks],
         "rejected": table(_REASONS, reasons),
         "unresolved": table(_UNRESOLVED, map(_unresolved, stream["unresolved"])),
-        "profiles": [_profile(*each) for each in rehearsal_lines.profiles(stream).items()],
+        "profiles": [_profile(*each) for each in rehearsal_text.profiles(stream).items()],
     }
 
 
@@ -87,20 +87,23 @@ def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[Cell,
 def _unresolved(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     name = f"{found['resource']} {found['namespace']}"
-    return name, found["references"], found["records"], why, rehearsal_lines.missing_sentence(found["examples"][0])
+    return name, found["references"], found["records"], why, rehearsal_text.missing_sentence(found["examples"][0])
 
 
 def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
-    filled = profile_words.percent(column["filled"], rows), bar(column["filled"], rows)
-    distinct = profile_words.distinct(column), bar(min(column["distinct"], column["filled"]), column["filled"])
-    lengths = profile_words.length(column), histogram(_lengths(column["lengths"]))
+    filled = column_profile_texts.percent_text(column["filled"], rows), bar(column["filled"], rows)
+    distinct = (
+        column_profile_texts.distinct_text(column),
+        bar(min(column["distinct"], column["filled"]), column["filled"]),
+    )
+    lengths = column_profile_texts.length_text(column), histogram(_lengths(column["lengths"]))
     return (
         column["name"],
         *filled,
         *distinct,
         *lengths,
-        profile_words.forms(column),
-        profile_words.findings_text(column),
+        column_profile_texts.forms_text(column),
+        column_profile_texts.findings_text(column),
     )
 
 

@@ -8,14 +8,14 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.clock import SystemClock
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock migrate rehearse",
         "crossdock migrate rehearse -o acme.rehearsal --html acme.html",
         "crossdock migrate rehearse --against-platform",
@@ -49,10 +49,10 @@ def rehearse(
     Exit codes: 0 everything would be delivered; 1 some records would be rejected, wait or need a decision; 2 wrong
     usage or config; 3 a source, the state or the platform cannot be read; 4 refused for safety.
     """
-    from crossdock.cli.migrate import rehearsal_document, rehearsal_lines, rehearsal_page
+    from crossdock.cli.migrate import rehearsal_document, rehearsal_page, rehearsal_text
     from crossdock.migration.rehearse import rehearse as rehearsed_migration
 
-    place, page = placed(out), placed(page)
+    place, page = absolute_path(out), absolute_path(page)
     check_writable(place, page)
     loaded = load(config)
     with terminal_output.progress(wanted=not as_json) as progress:
@@ -65,7 +65,7 @@ def rehearse(
     if as_json:
         terminal_output.print_json(document)
     else:
-        rehearsal_lines.show(terminal_output.out(), document)
+        rehearsal_text.print_rehearsal(terminal_output.output_console(), document)
     if page is not None:
         rehearsal_page.write(page, rehearsal_document.document(rehearsed, raw=False), config)
     if planned.errors:

@@ -13,17 +13,17 @@ from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.output_files import check_writable
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.values.display_times import instant_text
 
 
-def _reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
         raise click.BadParameter("is empty")
-    return utf8(ctx, parameter, value)
+    return check_utf8(ctx, parameter, value)
 
 
-@click.command("sign-off", epilog=example("crossdock migrate sign-off --by 'Ann Lee' -o acme-signed.html"))
+@click.command("sign-off", epilog=help_example("crossdock migrate sign-off --by 'Ann Lee' -o acme-signed.html"))
 @by_option
 @click.option(
     "-o",
@@ -35,7 +35,7 @@ def _reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--accept-exceptions",
     metavar="REASON",
-    callback=_reason,
+    callback=_parse_reason,
     help="Sign although records differ, were rejected or are waiting; the report says why and who.",
 )
 @common_options
@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import pages, sealed_page, sign_off_page
+    from crossdock.console import page_rendering, sealed_page, sign_off_page
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -65,7 +65,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
 
     def write(document: dict[str, Any]) -> str:
         content, digest = sealed_page.sealed(sign_off_page.page(document))
-        pages.write(place, content.decode())
+        page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest
 

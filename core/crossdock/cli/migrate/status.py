@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ COLUMNS = ("wave", "state", "run", "delivered", "open", "gate")
 NUMBERS = ("run", "delivered", "open")
 
 
-@click.command(epilog=example("crossdock migrate status", "crossdock migrate status --json"))
+@click.command(epilog=help_example("crossdock migrate status", "crossdock migrate status --json"))
 @common_options
 def status(config: Path, *, as_json: bool) -> None:
     """Show how far the migration is.
@@ -53,7 +53,7 @@ def _show(found: MigrationStatus) -> None:
         )
         for each in found.waves
     ]
-    terminal_output.out().print(terminal_output.table("Waves", COLUMNS, rows, numbers=NUMBERS))
+    terminal_output.output_console().print(terminal_output.table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_details(each))
     say("all waves are done" if found.next is None else f"next: {found.next.wave}")

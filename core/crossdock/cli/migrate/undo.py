@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from crossdock.cli.config_loading import load
-from crossdock.cli.shared_options import example
-from crossdock.cli.undo import planned, undo_options
+from crossdock.cli.shared_options import help_example
+from crossdock.cli.undo import plan_and_print_undo, undo_options
 
 
 @click.command(
-    epilog=example(
+    epilog=help_example(
         "crossdock migrate undo -o undo.plan", "crossdock apply undo.plan", "crossdock migrate undo invoices --execute"
     )
 )
@@ -32,4 +32,4 @@ def undo(wave: str | None, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return planned(load(config), lambda session: undo_plan.of_migration(session, wave), **options)
+    return plan_and_print_undo(load(config), lambda session: undo_plan.of_migration(session, wave), **options)

@@ -9,13 +9,13 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import read_state
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.display_times import instant_text
 
 _LARGEST = 1 << 30  # bytes
 
 
-@click.command(epilog=example("crossdock migrate verify acme-signed.html"))
+@click.command(epilog=help_example("crossdock migrate verify acme-signed.html"))
 @click.argument("report", type=click.Path(path_type=Path, dir_okay=False))
 @common_options
 def verify(report: Path, config: Path, *, as_json: bool) -> None:
@@ -38,7 +38,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
         ) from error
     try:
-        digest = sealed_page.digest_of(content)
+        digest = sealed_page.verified_digest(content)
     except RefusedError as error:
         raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from crossdock.cli.new.openapi_operations import is_safe
-from crossdock.cli.new.python_layout import Call, Item, quoted
+from crossdock.cli.new.openapi_operations import needs_no_escaping
+from crossdock.cli.new.python_formatting import Call, Item, quoted
 from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
-from crossdock.values.addresses import checked_base_url
+from crossdock.values.addresses import check_base_url
 
 UNKNOWN_ADDRESS = "https://api.example.com"
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -33,7 +33,7 @@ class Credentials:
     unknown: str = ""
 
 
-def address(document: OpenApi) -> tuple[str, str]:
+def server_address(document: OpenApi) -> tuple[str, str]:
     """Return the base URL, and what the author must find out about it."""
     for server in map(as_mapping, as_list(document.data.get("servers"))):
         url = server.get("url")
@@ -46,10 +46,10 @@ def address(document: OpenApi) -> tuple[str, str]:
             filled = filled.replace(f"{{{name}}}", str(as_mapping(variables.get(name)).get("default", "TODO")))
         whole = urljoin(UNKNOWN_ADDRESS, filled).rstrip("/").replace("http://", "https://", 1)
         try:
-            checked_base_url(whole)
+            check_base_url(whole)
         except ValueError:
             continue
-        if not is_safe(whole):
+        if not needs_no_escaping(whole):
             continue
         if filled != url or has_variables:
             return whole, "the base URL; the document has variables in it"
@@ -57,7 +57,7 @@ def address(document: OpenApi) -> tuple[str, str]:
     return UNKNOWN_ADDRESS, "the base URL; the document names no server"
 
 
-def credentials(document: OpenApi, base_url: str) -> Credentials:
+def propose_credentials(document: OpenApi, base_url: str) -> Credentials:
     """Return those of the first scheme that crossdock has, of those that the document requires everywhere."""
     schemes = as_mapping(as_mapping(document.data.get("components")).get("securitySchemes"))
     required = [name for each in as_list(document.data.get("security")) for name in as_mapping(each)]
@@ -76,7 +76,7 @@ def credentials(document: OpenApi, base_url: str) -> Credentials:
 def _credentials_of_scheme(scheme: Json, base_url: str) -> Credentials | None:
     kind, way = scheme.get("type"), str(scheme.get("scheme")).lower()
     header = scheme.get("name")
-    if kind == "apiKey" and scheme.get("in") == "header" and isinstance(header, str) and is_safe(header):
+    if kind == "apiKey" and scheme.get("in") == "header" and isinstance(header, str) and needs_no_escaping(header):
         return Credentials(Call("HeaderAuth", [quoted(header), "settings.key"]), ["HeaderAuth"], ["key"])
     if kind == "http" and way == "bearer":
         return Credentials(Call("BearerAuth", ["settings.token"]), ["BearerAuth"], ["token"])
@@ -97,7 +97,7 @@ def _credentials_of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
             continue
         url = urljoin(f"{base_url}/", stated)
         try:
-            checked_base_url(url)
+            check_base_url(url)
         except ValueError:
             continue
         others = {"refresh_token": "refresh_token", "client_id": "client_id", "client_secret": "client_secret"}

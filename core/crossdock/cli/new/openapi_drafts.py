@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.cli.new.openapi_lists import ListProposal, time_form
-from crossdock.cli.new.openapi_operations import kind, members, plain, plain_json
-from crossdock.cli.new.python_layout import Call, Item, Named, quoted
+from crossdock.cli.new.openapi_lists import ListProposal, time_format
+from crossdock.cli.new.openapi_operations import json_type, members, normalized_name, plain_json
+from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import attribute_of
 from crossdock.platform.openapi_file import Json, OpenApi
 
@@ -30,7 +30,7 @@ _NAMES: Mapping[str, Sequence[str]] = {  # the plain names of members, the most 
 
 
 @dataclass(slots=True)
-class Used:
+class UsedMember:
     """A member that a mapping reads.
 
     Attributes:
@@ -43,7 +43,7 @@ class Used:
     type: str
     schema: Json
     is_required: bool = True
-    elements: dict[str, Used] = field(default_factory=dict)
+    elements: dict[str, UsedMember] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -52,50 +52,50 @@ class DraftProposal:
 
     draft: str
     arguments: list[Item]
-    used: dict[str, Used]
+    used: dict[str, UsedMember]
     names: set[str]
     lines: Call | None = None
     lines_of: str = ""
 
 
-def proposed(document: OpenApi, one: ListProposal) -> DraftProposal:
+def propose_draft(document: OpenApi, one: ListProposal) -> DraftProposal:
     """Return the mapping of a list to the resource that is proposed for it."""
-    return _Draft(document, one).proposal()
+    return _DraftBuilder(document, one).proposal()
 
 
 class _Members:
     """The members of an object of which a mapping uses some."""
 
-    def __init__(self, document: OpenApi, schema: Json, variable: str, used: dict[str, Used]) -> None:
+    def __init__(self, document: OpenApi, schema: Json, variable: str, used: dict[str, UsedMember]) -> None:
         self.variable, self.used = variable, used
         self.schemas = members(document, schema)
 
-    def found(self, what: str, kinds: set[str]) -> str | None:
-        by_plain = {plain(name): name for name in reversed([*self.schemas])}
+    def find(self, what: str, kinds: set[str]) -> str | None:
+        by_plain = {normalized_name(name): name for name in reversed([*self.schemas])}
         names = (by_plain[each] for each in _NAMES[what] if each in by_plain)
-        return next((name for name in names if kind(self.schemas[name]) in kinds), None)
+        return next((name for name in names if json_type(self.schemas[name]) in kinds), None)
 
     def text(self, name: str, kind_of_text: str = "text") -> str:
-        is_number = kind(self.schemas[name]) == "integer"
-        self.used[name] = Used("int" if is_number else "str", kind_of_text, self.schemas[name])
+        is_number = json_type(self.schemas[name]) == "integer"
+        self.used[name] = UsedMember("int" if is_number else "str", kind_of_text, self.schemas[name])
         expression = f"{self.variable}.{attribute_of(name)}"
         return f"str({expression})" if is_number else expression
 
     def number(self, name: str, *, is_required: bool = True) -> str:
-        self.used[name] = Used("Decimal", "number", self.schemas[name], is_required)
+        self.used[name] = UsedMember("Decimal", "number", self.schemas[name], is_required)
         return f"{self.variable}.{attribute_of(name)}"
 
     def price(self, name: str, *, is_required: bool = True) -> tuple[str, str]:
         """Return the expression, and what is to be found out about it."""
-        is_whole = kind(self.schemas[name]) == "integer"
+        is_whole = json_type(self.schemas[name]) == "integer"
         question = "TODO: are these cents? Then use record.decimal with minor_units=2" if is_whole else ""
         return self.number(name, is_required=is_required), question
 
 
-class _Draft:
+class _DraftBuilder:
     def __init__(self, document: OpenApi, one: ListProposal) -> None:
         self.document, self.one = document, one
-        self.used: dict[str, Used] = {}
+        self.used: dict[str, UsedMember] = {}
         self.record = _Members(document, one.record, "found", self.used)
         self.names: set[str] = set()
         self.lines: Call | None = None
@@ -111,13 +111,13 @@ class _Draft:
     def _product(self) -> Iterator[Named]:
         yield self._text("sku", "sku", self.key, "which member is the SKU?")
         yield self._text("name", "name", self.key, "which member is the name?")
-        if price := self.record.found("price", {"integer", "number", "string"}):
+        if price := self.record.find("price", {"integer", "number", "string"}):
             yield Named("unit_price=", *self.record.price(price, is_required=False))
             yield self._currency()
 
     def _customer(self) -> Iterator[Named]:
         yield self._text("name", "name", self.key, "which member is the name?")
-        if email := self.record.found("email", {"string"}):
+        if email := self.record.find("email", {"string"}):
             expression = self.record.text(email)
             self.used[email].is_required = False
             yield Named("email=", expression)
@@ -134,7 +134,7 @@ class _Draft:
     def _inventory_lot(self) -> Iterator[Named]:
         yield self._reference("product_id", "product", self.record)
         yield self._text("lot_number", "lot", self.key, "which member names the lot?")
-        quantity = self.record.found("quantity", _NUMBERS)
+        quantity = self.record.find("quantity", _NUMBERS)
         if quantity:
             yield Named("quantity=", self.record.number(quantity))
         else:
@@ -147,18 +147,18 @@ class _Draft:
     # ---- parts
 
     def _text(self, attribute: str, what: str, other: str, question: str) -> Named:
-        if name := self.record.found(what, _TEXTS):
+        if name := self.record.find(what, _TEXTS):
             return Named(f"{attribute}=", self.record.text(name))
         return Named(f"{attribute}=", other, f"TODO: {question}")
 
     def _currency(self) -> Named:
-        if name := self.record.found("currency", {"string"}):
+        if name := self.record.find("currency", {"string"}):
             return Named("currency=", f"{self.record.text(name, 'currency')}.upper()")
         return Named("currency=", '"EUR"', "TODO: which member is the currency?")
 
     def _reference(self, attribute: str, resource: str, owner: _Members) -> Named:
         self.names.add("Reference")
-        name = owner.found(resource, _TEXTS)
+        name = owner.find(resource, _TEXTS)
         key = owner.text(name) if name else self.key
         comment = "" if name else f"TODO: which member names the {resource}?"
         return Named(f"{attribute}=", Call("Reference", [quoted(resource), key]), comment)
@@ -166,15 +166,15 @@ class _Draft:
     def _items(self) -> Named:
         self.names.add("LineDraft")
         schemas = self.record.schemas
-        by_plain = {plain(name): name for name in reversed([*schemas]) if kind(schemas[name]) == "array"}
+        by_plain = {normalized_name(name): name for name in reversed([*schemas]) if json_type(schemas[name]) == "array"}
         for each in _LISTS:
             name = by_plain.get(each)
             element = self.document.merged_schema(schemas[name].get("items")) if name else {}
             if name and members(self.document, element):
-                used: dict[str, Used] = {}
+                used: dict[str, UsedMember] = {}
                 self.lines = self._line(_Members(self.document, element, "line", used))
                 self.lines_of = attribute_of(name)
-                self.used[name] = Used("", "list", schemas[name], elements=used)
+                self.used[name] = UsedMember("", "list", schemas[name], elements=used)
                 return Named("items=", "lines")
         self.lines = Call("LineDraft", [
             Named("product_id=", Call("Reference", ['"product"', self.key])),
@@ -183,7 +183,7 @@ class _Draft:
         return Named("items=", "(line,)", "TODO: which member has the lines?")
 
     def _line(self, line: _Members) -> Call:
-        quantity, price = line.found("quantity", _NUMBERS), line.found("price", _NUMBERS)
+        quantity, price = line.find("quantity", _NUMBERS), line.find("price", _NUMBERS)
         items: list[Item] = [self._reference("product_id", "product", line)]
         if quantity:
             items.append(Named("quantity=", line.number(quantity)))
@@ -200,19 +200,19 @@ class _Draft:
         return f"Decimal({digits})"
 
     def _placed_at(self) -> Named:
-        name = self.record.found("placed", {"instant", "string"})
+        name = self.record.find("placed", {"instant", "string"})
         if name is None:
             self.names.add("datetime")
             question = "TODO: which member is the time of the order?"
             return Named("placed_at=", Call("datetime", ["2026", "1", "1", "tzinfo=UTC"]), question)
         schema = self.record.schemas[name]
         examples = [each[name] for each in self.one.examples if name in each]
-        form = time_form(next(iter(examples), plain_json(schema.get("example"))))
-        if form in {None, ("", True)} and kind(schema) == "instant":
-            self.used[name] = Used("AwareDatetime", "instant", schema)
+        form = time_format(next(iter(examples), plain_json(schema.get("example"))))
+        if form in {None, ("", True)} and json_type(schema) == "instant":
+            self.used[name] = UsedMember("AwareDatetime", "instant", schema)
             return Named("placed_at=", f"found.{attribute_of(name)}")
         layout, has_offset = form or ("", True)
-        self.used[name] = Used("", "instant", {**schema, "x-form": layout, "x-offset": has_offset})
+        self.used[name] = UsedMember("", "instant", {**schema, "x-form": layout, "x-offset": has_offset})
         arguments: list[Item] = [quoted(f"/{name}")]
         arguments += [f"layout={quoted(layout)}"] if layout else []
         arguments += [] if has_offset else ['timezone="UTC"']

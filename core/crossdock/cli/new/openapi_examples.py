@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from crossdock.cli.new.openapi_drafts import Used
+from crossdock.cli.new.openapi_drafts import UsedMember
 from crossdock.cli.new.openapi_lists import RFC_2822, ListProposal
-from crossdock.cli.new.openapi_operations import kind, members, plain_json
+from crossdock.cli.new.openapi_operations import json_type, members, plain_json
 from crossdock.platform.openapi_file import Json, OpenApi
 from crossdock.values.field_types import minor_unit
 
@@ -20,18 +20,18 @@ _LONGEST = 60
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,4})?")
 
 
-def records(document: OpenApi, one: ListProposal, used: Mapping[str, Used]) -> list[dict[str, Any]]:
+def example_records(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember]) -> list[dict[str, Any]]:
     """Return `RECORDS` examples, which differ and have every member that the mapping reads."""
     return [_record(document, one, used, number) for number in range(1, RECORDS + 1)]
 
 
-def _record(document: OpenApi, one: ListProposal, used: Mapping[str, Used], number: int) -> dict[str, Any]:
+def _record(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember], number: int) -> dict[str, Any]:
     given = one.examples[(number - 1) % len(one.examples)] if one.examples else {}
     schemas = members(document, one.record)
     others = [name for name in schemas if name not in used][:_MOST]
     found = {name: _plain_value(document, schemas[name], given.get(name), name, 0) for name in others}
     found |= {name: _used_value(document, each, given.get(name), name, number) for name, each in used.items()}
-    found[one.key] = number if kind(schemas[one.key]) == "integer" else f"{one.resource}-{number}"
+    found[one.key] = number if json_type(schemas[one.key]) == "integer" else f"{one.resource}-{number}"
     if one.changes:
         day = f"2026-03-0{number}"
         found[one.changes.column] = {
@@ -40,7 +40,7 @@ def _record(document: OpenApi, one: ListProposal, used: Mapping[str, Used], numb
     return {name: found[name] for name in schemas if name in found}
 
 
-def _used_value(document: OpenApi, used: Used, given: Any, name: str, number: int) -> Any:
+def _used_value(document: OpenApi, used: UsedMember, given: Any, name: str, number: int) -> Any:
     given = plain_json(used.schema.get("example")) if given is None else given
     match used.type:
         case "list":
@@ -54,12 +54,12 @@ def _used_value(document: OpenApi, used: Used, given: Any, name: str, number: in
             }
             return [line]
         case "number":
-            return _number(given, kind(used.schema), number)
+            return _example_number(given, json_type(used.schema), number)
         case "instant":
-            return _instant(used.schema, number)
+            return _example_instant(used.schema, number)
         case "currency":
             return given if isinstance(given, str) and _is_currency(given.upper()) else "EUR"
-    if kind(used.schema) == "integer":
+    if json_type(used.schema) == "integer":
         return number
     return given if isinstance(given, str) and 0 < len(given) <= _LONGEST else f"{name} {number}"
 
@@ -72,7 +72,7 @@ def _is_currency(code: str) -> bool:
     return True
 
 
-def _number(given: Any, kind_of_number: str, number: int) -> Any:
+def _example_number(given: Any, kind_of_number: str, number: int) -> Any:
     is_amount = not isinstance(given, bool) and _AMOUNT.fullmatch(str(given))
     value = Decimal(str(given)) if is_amount else Decimal("9.55") + number
     if kind_of_number == "integer":
@@ -80,7 +80,7 @@ def _number(given: Any, kind_of_number: str, number: int) -> Any:
     return str(value) if kind_of_number == "string" else value
 
 
-def _instant(schema: Json, number: int) -> str:
+def _example_instant(schema: Json, number: int) -> str:
     if schema.get("x-form"):
         return f"{('Sun', 'Mon', 'Tue')[number - 1]}, 0{number} Mar 2026 12:00:00 +0000"
     return f"2026-03-0{number}T12:00:00{'Z' if schema.get('x-offset', True) else ''}"
@@ -93,7 +93,7 @@ def _plain_value(document: OpenApi, schema: Json, given: Any, name: str, depth: 
             return stated
     if isinstance(values := schema.get("enum"), list) and values:
         return plain_json(values[0])
-    match kind(schema):
+    match json_type(schema):
         case "object":
             inner = list(members(document, schema).items())[:_MOST] if depth < _DEPTH else []
             return {each: _plain_value(document, below, None, each, depth + 1) for each, below in inner}
@@ -105,4 +105,4 @@ def _plain_value(document: OpenApi, schema: Json, given: Any, name: str, depth: 
         "integer": 1, "number": Decimal("9.55"), "boolean": True, "instant": "2026-03-01T12:00:00Z",
         "day": "2026-03-01", "string": name,
     }  # fmt: skip
-    return simple.get(kind(schema))
+    return simple.get(json_type(schema))

@@ -11,16 +11,16 @@ from typing import Any, Literal
 from crossdock.cli.new.openapi_operations import (
     Operation,
     Pointer,
-    answer,
-    is_safe,
     json_content,
-    kind,
+    json_type,
     members,
-    members_below,
+    needs_no_escaping,
+    nested_members,
+    normalized_name,
     operations,
-    plain,
     plain_json,
     pointer,
+    success_response,
     words,
 )
 from crossdock.errors import ConfigError
@@ -81,7 +81,7 @@ class Paging:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangeFilter:
     """How a list is asked for what changed.
 
     Attributes:
@@ -114,19 +114,19 @@ class ListProposal:
     resource: ResourceName
     is_known_resource: bool
     paging: Paging
-    changes: Changes | None
+    changes: ChangeFilter | None
     required: Mapping[str, Any]
     examples: Sequence[Json]
     unknown: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedOperation:
     operation: str
     reason: str
 
 
-def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[LeftOut]]:
+def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[SkippedOperation]]:
     """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that list nothing.
 
     Args:
@@ -136,20 +136,20 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
         ConfigError: If there is none.
     """
     found: list[ListProposal] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedOperation] = []
     for path, item in as_mapping(document.data.get("paths")).items():
         if chosen and path not in chosen:
             continue
         try:
             gets = [each for each in operations(document, str(path), as_mapping(item)) if each.method == "GET"]
             for operation in gets:
-                one = _list(document, operation)
+                one = _proposed_list(document, operation)
                 if isinstance(one, ListProposal):
                     found.append(one)
                 else:
                     left_out.append(one)
         except ConfigError as error:
-            left_out.append(LeftOut(f"GET {path}", f"{error.message} ({error.where})"))
+            left_out.append(SkippedOperation(f"GET {path}", f"{error.message} ({error.where})"))
     if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):
         raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths", code="openapi_unsuitable")
     if not found:
@@ -163,28 +163,28 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
         )
     found.sort(key=lambda each: not each.is_known_resource)
     left_out += [
-        LeftOut(each.operation.shown, f"more than {MOST_LISTS} lists; choose by --list PATH")
+        SkippedOperation(each.operation.shown, f"more than {MOST_LISTS} lists; choose by --list PATH")
         for each in found[MOST_LISTS:]
     ]
     return _with_distinct_names(found[:MOST_LISTS]), left_out
 
 
-def _list(document: OpenApi, operation: Operation) -> ListProposal | LeftOut:
-    response = answer(document, operation)
+def _proposed_list(document: OpenApi, operation: Operation) -> ListProposal | SkippedOperation:
+    response = success_response(document, operation)
     body, example = json_content(document, response)
     arrays = _arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
-    if reason := _no_list(operation, body, arrays):
-        return LeftOut(operation.shown, reason)
+    if reason := _reason_not_a_list(operation, body, arrays):
+        return SkippedOperation(operation.shown, reason)
     place, record = arrays[0]
-    name = _name(operation.path)
-    key, is_certain = _key(document, record, name)
+    name = _stream_name(operation.path)
+    key, is_certain = _key_member(document, record, name)
     if not key:
-        return LeftOut(operation.shown, "its records have no member with a text or a number")
+        return SkippedOperation(operation.shown, "its records have no member with a text or a number")
     paging = _paging(document, operation, body, response, place)
     examples = _examples(example, place)
-    changes = _changes(document, operation, record, examples)
+    changes = _change_filter(document, operation, record, examples)
     resource, is_known = _resource(operation.path)
-    required = _required(operation, paging, changes)
+    required = _required_params(operation, paging, changes)
     questions = {
         f"which resource these records become; {resource} is only a placeholder": not is_known,
         f"what identifies a record; {key} is a guess": not is_certain,
@@ -197,12 +197,16 @@ def _list(document: OpenApi, operation: Operation) -> ListProposal | LeftOut:
     )
 
 
-def _no_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, Json]]) -> str:
+def _reason_not_a_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, Json]]) -> str:
     """Return why an operation is not a list that can be read; empty if it is one."""
     reason = ""
     if "{" in operation.path:
         reason = "it is below one record"
-    elif not is_safe(operation.path) or len(operation.path) > _LONGEST_PATH or not operation.path.startswith("/"):
+    elif (
+        not needs_no_escaping(operation.path)
+        or len(operation.path) > _LONGEST_PATH
+        or not operation.path.startswith("/")
+    ):
         reason = "its path is too long, or has characters that must be escaped"
     elif not body:
         reason = "the document describes no JSON answer"
@@ -215,19 +219,19 @@ def _no_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, J
 
 def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
-    if kind(body) == "array":
+    if json_type(body) == "array":
         record = document.merged_schema(body.get("items"))
         return [((), record)] if members(document, record) else []
     found = [
         (place, record)
-        for place, schema in members_below(document, body)
-        if kind(schema) == "array" and members(document, record := document.merged_schema(schema.get("items")))
+        for place, schema in nested_members(document, body)
+        if json_type(schema) == "array" and members(document, record := document.merged_schema(schema.get("items")))
     ]
     nearest = min((len(place) for place, _ in found), default=0)
     top = [each for each in found if len(each[0]) == nearest]
-    last = plain(operation_name)
-    usual = [each for each in top if plain(each[0][-1]) == last] or [
-        each for each in top if plain(each[0][-1]) in _DATA
+    last = normalized_name(operation_name)
+    usual = [each for each in top if normalized_name(each[0][-1]) == last] or [
+        each for each in top if normalized_name(each[0][-1]) in _DATA
     ]
     return usual[:1] or top
 
@@ -244,7 +248,7 @@ def segments(path: str) -> list[str]:
     return [each for each in parts if not _VERSION.fullmatch(each.lower())] or parts
 
 
-def _name(path: str) -> str:
+def _stream_name(path: str) -> str:
     name = "_".join(word for word in words(segments(path)[-1] if segments(path) else "") if word.isascii())
     return (name if name[:1].isalpha() else f"list_{name}".rstrip("_"))[:40]
 
@@ -274,11 +278,13 @@ def _with_distinct_names(found: Sequence[ListProposal]) -> list[ListProposal]:
     return result
 
 
-def _key(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
+def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
     """Return the member that identifies a record, and whether its name says so; empty if no member can."""
-    able = {each: schema for each, schema in members(document, record).items() if kind(schema) in {"string", "integer"}}
+    able = {
+        each: schema for each, schema in members(document, record).items() if json_type(schema) in {"string", "integer"}
+    }
     stem = "".join(singular(word) for word in name.split("_"))
-    by_plain = {plain(each): each for each in reversed(able)}
+    by_plain = {normalized_name(each): each for each in reversed(able)}
     for wanted in ("id", f"{stem}id", *_IDS[1:3]):
         if wanted in by_plain:
             return by_plain[wanted], True
@@ -291,55 +297,67 @@ def _key(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
 
 
 def _paging(document: OpenApi, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
-    params = {plain(name): (name, as_mapping(each.get("schema"))) for name, each in operation.query() if is_safe(name)}
+    params = {
+        normalized_name(name): (name, as_mapping(each.get("schema")))
+        for name, each in operation.query()
+        if needs_no_escaping(name)
+    }
     sizes = [params[each] for each in params if each in _SIZES]
     size_param, size_schema = sizes[0] if sizes else ("", {})
-    size = _size(size_schema) if size_param else None
-    beside = [each for each in members_below(document, body) if each[0][: len(records)] != records or not records]
-    next_cursor, next_url = _following(beside, params)
+    size = _largest_page_size(size_schema) if size_param else None
+    beside = [each for each in nested_members(document, body) if each[0][: len(records)] != records or not records]
+    next_cursor, next_url = _next_page_places(beside, params)
     cursor = next((params[each][0] for each in params if each in _CURSORS), "")
     after = next((params[each][0] for each in params if each in _AFTER_IDS), "")
     page = next((params[each] for each in params if each in _PAGES), ("", {}))
     offset = next((params[each] for each in params if each in _OFFSETS), ("", {}))
-    first = 1 if plain(offset[0]) == "startindex" else 0
-    total = _number_at(beside, _TOTALS)
+    first = 1 if normalized_name(offset[0]) == "startindex" else 0
+    total = _place_of_number(beside, _TOTALS)
     sized: dict[str, Any] = {"size": size, "size_param": size_param}
-    pages = _number_at(beside, _PAGE_COUNTS)
+    pages = _place_of_number(beside, _PAGE_COUNTS)
     has_link = "link" in {str(each).lower() for each in as_mapping(response.get("headers"))}
     choices: list[tuple[bool, Paging]] = [
         (bool(cursor and next_cursor), Paging("cursor", cursor, next_cursor, **sized)),
         (bool(after), Paging("after_id", after, **sized)),
         (has_link, Paging("link", **sized)),
         (bool(next_url), Paging("next_url", place=next_url, **sized)),
-        (bool(page[0]), Paging("page", page[0], start=_start(page[1], 1), total=total, pages=pages, **sized)),
-        (bool(offset[0]), Paging("offset", offset[0], start=_start(offset[1], first), total=total, **sized)),
+        (
+            bool(page[0]),
+            Paging("page", page[0], start=_first_page_number(page[1], 1), total=total, pages=pages, **sized),
+        ),
+        (
+            bool(offset[0]),
+            Paging("offset", offset[0], start=_first_page_number(offset[1], first), total=total, **sized),
+        ),
     ]
     return next((paging for is_one, paging in choices if is_one), Paging("none", **sized))
 
 
-def _size(schema: Json) -> int | None:
+def _largest_page_size(schema: Json) -> int | None:
     """Return the largest size of a page that the document permits."""
     stated = (schema.get(name) for name in ("maximum", "default"))
     found = next((each for each in stated if isinstance(each, int) and not isinstance(each, bool) and each > 0), None)
     return min(found, 1000) if found else None
 
 
-def _start(schema: Json, usual: int) -> int:
+def _first_page_number(schema: Json, usual: int) -> int:
     stated = (schema.get(name) for name in ("default", "minimum"))
     return next((each for each in stated if type(each) is int and each in {0, 1}), usual)
 
 
-def _number_at(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
-    return next((pointer(at) for at, each in beside if kind(each) == "integer" and plain(at[-1]) in names), "")
+def _place_of_number(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
+    return next(
+        (pointer(at) for at, each in beside if json_type(each) == "integer" and normalized_name(at[-1]) in names), ""
+    )
 
 
-def _following(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) -> tuple[str, str]:
+def _next_page_places(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) -> tuple[str, str]:
     """Return where a body has the cursor and the address of the next page."""
     cursor = url = ""
     has_cursor = any(each in _CURSORS for each in params)
     for place, schema in beside:
-        name, outer = plain(place[-1]), plain(place[-2]) if len(place) > 1 else ""
-        if kind(schema) not in {"string", "integer"}:
+        name, outer = normalized_name(place[-1]), normalized_name(place[-2]) if len(place) > 1 else ""
+        if json_type(schema) not in {"string", "integer"}:
             continue
         is_next = name == "next" or (outer == "next" and name in {"href", "url", "link"})
         is_address = name in _URLS or str(schema.get("format")) in {"uri", "url"} or outer in {"links", "link", "next"}
@@ -354,26 +372,30 @@ def _following(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) 
 # ---- changes
 
 
-def _changes(document: OpenApi, operation: Operation, record: Json, examples: Sequence[Json]) -> Changes | None:
+def _change_filter(
+    document: OpenApi, operation: Operation, record: Json, examples: Sequence[Json]
+) -> ChangeFilter | None:
     for name, each in operation.query():
         found = set(words(name))
         if (
-            not (found & _CHANGED and found & _AFTER and is_safe(name))
-            or kind(as_mapping(each.get("schema"))) == "integer"
+            not (found & _CHANGED and found & _AFTER and needs_no_escaping(name))
+            or json_type(as_mapping(each.get("schema"))) == "integer"
         ):
             continue
         for column, schema in members(document, record).items():
-            if set(words(column)) & _CHANGED and kind(schema) in {"instant", "string"} and "." not in column:
+            if set(words(column)) & _CHANGED and json_type(schema) in {"instant", "string"} and "." not in column:
                 example = next((one[column] for one in examples if column in one), plain_json(schema.get("example")))
-                form = time_form(example)
-                if form is None and kind(schema) == "string":
+                form = time_format(example)
+                if form is None and json_type(schema) == "string":
                     continue
                 layout, has_offset = form or ("", True)
-                return Changes(name, column, layout, has_offset, kind(as_mapping(each.get("schema"))) == "day")
+                return ChangeFilter(
+                    name, column, layout, has_offset, json_type(as_mapping(each.get("schema"))) == "day"
+                )
     return None
 
 
-def time_form(example: Any) -> tuple[str, bool] | None:
+def time_format(example: Any) -> tuple[str, bool] | None:
     """Return the format of a time, empty for ISO 8601, and whether it has an offset; None if it is not a known time."""
     if not isinstance(example, str):
         return None
@@ -391,12 +413,12 @@ def time_form(example: Any) -> tuple[str, bool] | None:
 RFC_2822 = "%a, %d %b %Y %H:%M:%S %z"
 
 
-def _required(operation: Operation, paging: Paging, changes: Changes | None) -> dict[str, Any]:
+def _required_params(operation: Operation, paging: Paging, changes: ChangeFilter | None) -> dict[str, Any]:
     """Return the parameters that must be sent, each with a value that the document states, or an empty one."""
     known = {paging.param, paging.size_param, changes.param if changes else ""}
     found: dict[str, Any] = {}
     for name, each in operation.query():
-        if each.get("required") is True and name not in known and is_safe(name):
+        if each.get("required") is True and name not in known and needs_no_escaping(name):
             schema = as_mapping(each.get("schema"))
             stated = [each.get("example"), schema.get("default"), schema.get("example"), *as_list(schema.get("enum"))]
             element = as_mapping(schema.get("items"))

@@ -51,7 +51,7 @@ def operations(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
             yield Operation(method.upper(), path, data, [document.resolved(as_mapping(each)) for each in both], place)
 
 
-def answer(document: OpenApi, operation: Operation) -> Json:
+def success_response(document: OpenApi, operation: Operation) -> Json:
     """Return the answer to a request that succeeds; empty if there is none."""
     responses = as_mapping(operation.data.get("responses"))
     return next((document.resolved(as_mapping(responses[code])) for code in _OK if code in responses), {})
@@ -75,7 +75,7 @@ def members(document: OpenApi, schema: Json) -> Mapping[str, Json]:
     return {name: document.merged_schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
 
 
-def members_below(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Json]]:
+def nested_members(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Json]]:
     """Yield the members of an object, and those of objects in it; not those of lists."""
     left: list[tuple[Pointer, Json]] = [((), schema)]
     count = 0
@@ -86,11 +86,11 @@ def members_below(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Js
             if count > _MOST_MEMBERS:
                 return
             yield (*place, name), inner
-            if kind(inner) == "object" and len(place) < _DEPTH - 1:
+            if json_type(inner) == "object" and len(place) < _DEPTH - 1:
                 left.append(((*place, name), inner))
 
 
-def kind(schema: Json) -> str:
+def json_type(schema: Json) -> str:
     """Return the one JSON type of a schema; ``instant`` or ``day`` for times; empty if it is open."""
     found = schema_types(schema) - {"null"}
     if found == {"integer", "number"}:
@@ -109,11 +109,11 @@ def words(name: str) -> list[str]:
     return [each.lower() for each in _WORDS.findall(name)]
 
 
-def plain(name: str) -> str:
+def normalized_name(name: str) -> str:
     return "".join(words(name))
 
 
-def is_safe(text: str) -> bool:
+def needs_no_escaping(text: str) -> bool:
     """Return whether *text* can be a part of code, paths and pointers without being escaped."""
     return _SAFE.fullmatch(text) is not None
 

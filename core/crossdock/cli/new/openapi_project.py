@@ -19,11 +19,11 @@ from crossdock.cli.new import (
     target_code,
 )
 from crossdock.cli.new.openapi_credentials import Credentials
-from crossdock.cli.new.openapi_drafts import DraftProposal, Used
-from crossdock.cli.new.openapi_lists import LeftOut, ListProposal, Paging, singular
+from crossdock.cli.new.openapi_drafts import DraftProposal, UsedMember
+from crossdock.cli.new.openapi_lists import ListProposal, Paging, SkippedOperation, singular
 from crossdock.cli.new.openapi_operations import members
-from crossdock.cli.new.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
-from crossdock.cli.new.swagger_document import converted
+from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
+from crossdock.cli.new.swagger_conversion import convert_to_openapi_3
 from crossdock.cli.new.target_code import TargetProposal, attribute_of
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
@@ -45,7 +45,7 @@ class Proposal:
     lists: Sequence[tuple[ListProposal, DraftProposal]]
     target: TargetProposal | None
     unknown: Sequence[str]
-    left_out: Sequence[LeftOut]
+    left_out: Sequence[SkippedOperation]
 
     @property
     def features(self) -> set[str]:
@@ -56,11 +56,11 @@ class Proposal:
         return {*kinds, *has_target, *tokens, *announced}
 
 
-def read(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+def read_proposal(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     """Read a document and propose a project. Raises ConfigError if that is not possible."""
     data = openapi_file.parsed_file(path)
     if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
-        data = converted(data)
+        data = convert_to_openapi_3(data)
     document = openapi_file.checked_document(data, str(path))
     try:
         return _proposal(document, with_target=with_target, chosen=chosen)
@@ -71,11 +71,11 @@ def read(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
 
 
 def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
-    lists, left_out = openapi_lists.proposed(document, chosen)
-    base_url, question = openapi_credentials.address(document)
-    found = openapi_credentials.credentials(document, base_url)
-    target, refused = openapi_target.proposed(document, urlsplit(base_url).path) if with_target else (None, [])
-    drafts = [(one, openapi_drafts.proposed(document, one)) for one in lists]
+    lists, left_out = openapi_lists.propose_lists(document, chosen)
+    base_url, question = openapi_credentials.server_address(document)
+    found = openapi_credentials.propose_credentials(document, base_url)
+    target, refused = openapi_target.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
+    drafts = [(one, openapi_drafts.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
 
@@ -98,7 +98,7 @@ def report(proposal: Proposal) -> dict[str, list[str]]:
     }
 
 
-def lines(proposal: Proposal) -> Iterator[str]:
+def report_lines(proposal: Proposal) -> Iterator[str]:
     """Yield the report. Operations that are left out for the same reason are one line."""
     found = report(proposal)
     for what in ("stream", "target", "TODO"):
@@ -111,36 +111,40 @@ def lines(proposal: Proposal) -> Iterator[str]:
         yield f"left out: {', '.join(operations[:_MOST_SHOWN])}{more}: {reason}"
 
 
-def contents(proposal: Proposal) -> dict[str, str]:
+def example_files(proposal: Proposal) -> dict[str, str]:
     """Return the example records, by the path in the project."""
     found = {}
     for one, draft in proposal.lists:
-        records = openapi_examples.records(proposal.document, one, draft.used)
-        text = json.dumps(records, indent=2, ensure_ascii=False, default=_number)
+        records = openapi_examples.example_records(proposal.document, one, draft.used)
+        text = json.dumps(records, indent=2, ensure_ascii=False, default=_json_number)
         found[f"tests/examples/{one.name}.json"] = f"{text}\n"
     return found
 
 
-def _number(value: Any) -> float:
+def _json_number(value: Any) -> float:
     assert isinstance(value, Decimal)
     return float(value)
 
 
-def values(proposal: Proposal, package: str) -> dict[str, str]:
+def template_values(proposal: Proposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
     lists = proposal.lists
     first = lists[0][0]
     settings = {"base_url": proposal.base_url, **_settings(proposal, package)}
-    environment = {_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets}
+    environment = {
+        _environment_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets
+    }
     secrets = proposal.credentials.secrets
     found = {
         "stream": f"{package}.{first.name}",
         "base_path": urlsplit(proposal.base_url).path,
-        "api_title": _said(as_mapping(proposal.document.data.get("info")).get("title")) or package,
-        "streams_imports": imports(_stream_imports(proposal, package), package),
+        "api_title": _comment_text(as_mapping(proposal.document.data.get("info")).get("title")) or package,
+        "streams_imports": import_lines(_stream_imports(proposal, package), package),
         "stream_names": ", ".join(class_of(one) for one, _ in lists),
-        "connector_streams": laid_out("streams=lambda _: ", _tuple([f"{class_of(one)}()" for one, _ in lists]), 4, ","),
-        "init_imports": imports(
+        "connector_streams": format_code(
+            "streams=lambda _: ", _tuple_code([f"{class_of(one)}()" for one, _ in lists]), 4, ","
+        ),
+        "init_imports": import_lines(
             {
                 f"{package}.streams": [*(class_of(one) for one, _ in lists), "api"],
                 f"{package}.settings": ["ApiSettings"],
@@ -148,12 +152,13 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
             },
             package,
         ),
-        "api_body": laid_out("return settings.api", _auth(proposal), 4),
+        "api_body": format_code("return settings.api", _auth_argument(proposal), 4),
         "questions": "".join(f"    # TODO: {each}\n" for each in proposal.unknown),
         "streams": "\n\n\n".join(
-            _stream(one, taken) for one, taken in zip((one for one, _ in lists), _shared(lists), strict=True)
+            _stream_class(one, taken)
+            for one, taken in zip((one for one, _ in lists), _needs_own_namespace(lists), strict=True)
         ),
-        "settings_imports": imports(
+        "settings_imports": import_lines(
             {
                 "typing": ["Literal"],
                 "crossdock": ["SecretRef"] if secrets else [],
@@ -161,34 +166,38 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
             },
             package,
         ),
-        "fields": "".join(f"\n{each}" for each in _fields(proposal)),
-        "models_imports": imports(_model_imports(lists), package),
-        "record_models": "\n\n\n".join(text for one, draft in lists for text in _models(proposal.document, one, draft)),
-        "mapping_imports": imports(_mapping_imports(lists, package), package),
-        "mappings": "\n\n\n".join(_mapping(one, draft) for one, draft in lists),
-        "settings_of_tests": f"{laid_out('SETTINGS = ', literal(settings))}\n"
-        f"{laid_out('ENVIRONMENT: dict[str, str] = ', literal(environment))}",
+        "fields": "".join(f"\n{each}" for each in _settings_fields(proposal)),
+        "models_imports": import_lines(_model_imports(lists), package),
+        "record_models": "\n\n\n".join(
+            text for one, draft in lists for text in _model_classes(proposal.document, one, draft)
+        ),
+        "mapping_imports": import_lines(_mapping_imports(lists, package), package),
+        "mappings": "\n\n\n".join(_mapping_function(one, draft) for one, draft in lists),
+        "settings_of_tests": f"{format_code('SETTINGS = ', literal(settings))}\n"
+        f"{format_code('ENVIRONMENT: dict[str, str] = ', literal(environment))}",
         "config": "\n".join(
             f"    {name}: {json.dumps(value) if name.endswith('url') or value == 'TODO' else value}"
             for name, value in settings.items()
         ),
-        "fakes": laid_out("LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake(one)) for one, _ in lists], "{}")),
-        "contracts": "\n\n\n".join(_contract(one) for one, _ in lists),
+        "fakes": format_code(
+            "LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake_list(one)) for one, _ in lists], "{}")
+        ),
+        "contracts": "\n\n\n".join(_contract_test(one) for one, _ in lists),
         "exports": "".join(f"export {each}=... " for each in environment),
     }
-    return found | (target_code.values(proposal.target, package) if proposal.target else {})
+    return found | (target_code.template_values(proposal.target, package) if proposal.target else {})
 
 
-def _variable(package: str, secret: str) -> str:
+def _environment_variable(package: str, secret: str) -> str:
     return f"{package.upper()}_{secret.upper()}"
 
 
 def _settings(proposal: Proposal, package: str) -> dict[str, str]:
-    secrets = {each: f"env:{_variable(package, each)}" for each in proposal.credentials.secrets}
+    secrets = {each: f"env:{_environment_variable(package, each)}" for each in proposal.credentials.secrets}
     return {**proposal.credentials.texts, **secrets}
 
 
-def _said(text: object) -> str:
+def _comment_text(text: object) -> str:
     """Return a text of the document for a docstring or comment: one line of plain characters."""
     kept = "".join(each if each.isalnum() or each in " .,:;()/-_" else " " for each in str(text or ""))
     return " ".join(kept.split())[:80].strip()
@@ -208,7 +217,7 @@ def _function_of(one: ListProposal) -> str:
     return f"{'_'.join(singular(word) for word in one.name.split('_'))}_draft"
 
 
-def _tuple(items: Sequence[str]) -> str | Call:
+def _tuple_code(items: Sequence[str]) -> str | Call:
     return f"({items[0]},)" if len(items) == 1 else Call("", items)
 
 
@@ -218,7 +227,7 @@ def _tuple(items: Sequence[str]) -> str | Call:
 def _stream_imports(proposal: Proposal, package: str) -> dict[str, list[str]]:
     lists = proposal.lists
     drafts = [draft.draft for _, draft in lists]
-    paginators = [call.head for one, _ in lists if isinstance(call := _paginator(one.paging, one), Call)]
+    paginators = [call.head for one, _ in lists if isinstance(call := _paginator_call(one.paging, one), Call)]
     cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
     return {
         "collections.abc": ["Iterator"],
@@ -229,25 +238,25 @@ def _stream_imports(proposal: Proposal, package: str) -> dict[str, list[str]]:
     }
 
 
-def _auth(proposal: Proposal) -> Call:
+def _auth_argument(proposal: Proposal) -> Call:
     auth = proposal.credentials.auth
     return Call("", [] if auth is None else [Named("auth=", auth)])
 
 
-def _shared(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
+def _needs_own_namespace(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
     """Return for each list whether an earlier one has its resource: its keys need a namespace of their own."""
     resources = [one.resource for one, _ in lists]
     return [resource in resources[:number] for number, resource in enumerate(resources)]
 
 
-def _stream(one: ListProposal, needs_namespace: bool) -> str:
+def _stream_class(one: ListProposal, needs_namespace: bool) -> str:
     page = Call("RawBatch.json", [f"page.items({quoted(one.records)})", "source=page.address"])
     pages = Call(
         "ctx.api.pages",
         [
             quoted(one.operation.path),
             "params",
-            Named("paginator=", _paginator(one.paging, one)),
+            Named("paginator=", _paginator_call(one.paging, one)),
             f"records={quoted(one.records)}",
             f"key={quoted(one.key)}",
         ],
@@ -261,23 +270,23 @@ def _stream(one: ListProposal, needs_namespace: bool) -> str:
         params.append(Named(f"{quoted(one.paging.size_param)}: ", str(one.paging.size)))
     facts = [f"    name, resource, key = {quoted(one.name)}, {quoted(one.resource)}, ({quoted(one.key)},)"]
     facts += [f"    namespace = {quoted(one.name)}  # another stream has records of this resource"] * needs_namespace
-    facts += [_cursor(one)] if one.changes else ['    mode = "snapshot"']
+    facts += [_cursor_line(one)] if one.changes else ['    mode = "snapshot"']
     return "\n".join(
         [
             f"class {class_of(one)}(Stream[ApiSettings]):",
-            f'    """GET {_said(one.operation.path)}: {_summary(one)}."""',
+            f'    """GET {_comment_text(one.operation.path)}: {_summary(one)}."""',
             "",
             *(f"    # TODO: {each}" for each in one.unknown),
             *facts,
             "",
             "    def pull(self, ctx: Context[ApiSettings], since: str | None) -> Iterator[RawBatch]:",
             '        """Read page after page."""',
-            laid_out("params: dict[str, str | int | None] = ", Call("", params, "{}"), 8),
-            laid_out("pages = ", pages, 8),
+            format_code("params: dict[str, str | int | None] = ", Call("", params, "{}"), 8),
+            format_code("pages = ", pages, 8),
             "        for page in pages:",
-            laid_out("yield ", page, 12),
+            format_code("yield ", page, 12),
             "",
-            f"    def to_resource(self, record: Record) -> {_draft_of(one)}:",
+            f"    def to_resource(self, record: Record) -> {_draft_class_of(one)}:",
             f'        """See `mapping.{_function_of(one)}`."""',
             f"        return mapping.{_function_of(one)}(record)",
         ]
@@ -285,22 +294,22 @@ def _stream(one: ListProposal, needs_namespace: bool) -> str:
 
 
 def _summary(one: ListProposal) -> str:
-    return _said(one.operation.data.get("summary")).rstrip(".") or one.name
+    return _comment_text(one.operation.data.get("summary")).rstrip(".") or one.name
 
 
-def _draft_of(one: ListProposal) -> str:
+def _draft_class_of(one: ListProposal) -> str:
     return "".join(word.capitalize() for word in one.resource.split("_")) + "Draft"
 
 
-def _cursor(one: ListProposal) -> str:
+def _cursor_line(one: ListProposal) -> str:
     assert one.changes is not None
     items: list[Item] = [f"column={quoted(one.changes.column)}", 'as_="instant"']
     items += [f"format={quoted(one.changes.form)}"] if one.changes.form else []
     items += [] if one.changes.has_offset else ['timezone="UTC"']
-    return laid_out("cursor = ", Call("Cursor", [*items, "sorted=False"]), 4)
+    return format_code("cursor = ", Call("Cursor", [*items, "sorted=False"]), 4)
 
 
-def _paginator(paging: Paging, one: ListProposal) -> str | Call:
+def _paginator_call(paging: Paging, one: ListProposal) -> str | Call:
     records = quoted(one.records)
     sized = [f"size={paging.size}", f"size_param={quoted(paging.size_param)}"] if paging.size else []
     match paging.kind:
@@ -322,21 +331,21 @@ def _paginator(paging: Paging, one: ListProposal) -> str | Call:
     return Call("Paginator", [])
 
 
-def _params(one: ListProposal) -> str:
-    return "".join(f", {each}" for each in [laid_out("", literal(dict(one.required)))] if one.required)
+def _params_argument(one: ListProposal) -> str:
+    return "".join(f", {each}" for each in [format_code("", literal(dict(one.required)))] if one.required)
 
 
 # ---- settings.py, models.py, mapping.py
 
 
-def _fields(proposal: Proposal) -> Iterator[str]:
+def _settings_fields(proposal: Proposal) -> Iterator[str]:
     for name in proposal.credentials.secrets:
         yield f"    {name}: SecretRef"
     for name in proposal.credentials.texts:
         yield f"    {name}: {'BaseUrl' if name == 'token_url' else 'str'}"
 
 
-def _modelled(used: Mapping[str, Used]) -> dict[str, Used]:
+def _members_of_model(used: Mapping[str, UsedMember]) -> dict[str, UsedMember]:
     return {name: each for name, each in used.items() if each.annotation or each.elements}
 
 
@@ -344,28 +353,30 @@ def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[
     names: dict[str, list[str]] = {"pydantic": ["BaseModel"]}
     for _, draft in lists:
         for used in (draft.used, *(each.elements for each in draft.used.values())):
-            for name, each in _modelled(used).items():
+            for name, each in _members_of_model(used).items():
                 names["pydantic"] += ["Field"] if attribute_of(name) != name else []
                 names["pydantic"] += ["AwareDatetime"] if each.annotation == "AwareDatetime" else []
                 names.setdefault("decimal", []).extend(["Decimal"] if each.annotation == "Decimal" else [])
     return names
 
 
-def _models(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
+def _model_classes(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
     model = _model_of(one)
     for each in draft.used.values():
         if each.elements:
             element = document.merged_schema(each.schema.get("items"))
-            yield _model(f"{model}Line", "A line", each.elements, members(document, element), "")
-    yield _model(model, f"A record of {_said(one.operation.path)}", draft.used, members(document, one.record), model)
+            yield _model_class(f"{model}Line", "A line", each.elements, members(document, element), "")
+    yield _model_class(
+        model, f"A record of {_comment_text(one.operation.path)}", draft.used, members(document, one.record), model
+    )
 
 
-def _model(name: str, what: str, used: Mapping[str, Used], schemas: Mapping[str, Any], model: str) -> str:
-    others = [_said(each) for each in schemas if each not in used]
+def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: Mapping[str, Any], model: str) -> str:
+    others = [_comment_text(each) for each in schemas if each not in used]
     more = f"{', '.join(others[:_MOST_NAMED])}{' and more' if len(others) > _MOST_NAMED else ''}"
     said = f"; not used: {more}" if others else ""
     lines = [f"class {name}(BaseModel):", f'    """{what}{said}."""', ""]
-    for member, each in _modelled(used).items():
+    for member, each in _members_of_model(used).items():
         annotation = f"list[{model}Line]" if each.elements else each.annotation
         annotation = annotation if each.is_required else f"{annotation} | None"
         attribute = attribute_of(member)
@@ -374,7 +385,7 @@ def _model(name: str, what: str, used: Mapping[str, Used], schemas: Mapping[str,
         else:
             default = [] if each.is_required else ["default=None"]
             lines.append(
-                laid_out(f"{attribute}: {annotation} = ", Call("Field", [*default, f"alias={quoted(member)}"]), 4)
+                format_code(f"{attribute}: {annotation} = ", Call("Field", [*default, f"alias={quoted(member)}"]), 4)
             )
     return "\n".join(lines)
 
@@ -389,22 +400,22 @@ def _mapping_imports(lists: Sequence[tuple[ListProposal, DraftProposal]], packag
     }
 
 
-def _mapping(one: ListProposal, draft: DraftProposal) -> str:
+def _mapping_function(one: ListProposal, draft: DraftProposal) -> str:
     lines = [
         f"def {_function_of(one)}(record: Record) -> {draft.draft}:",
-        f'    """One record of {_said(one.operation.path)}."""',
+        f'    """One record of {_comment_text(one.operation.path)}."""',
     ]
-    made = laid_out("return ", Call(draft.draft, draft.arguments), 4)
+    made = format_code("return ", Call(draft.draft, draft.arguments), 4)
     built: list[str] = []
     if draft.lines is not None and draft.lines_of:
         built = [
             "    lines = tuple(",
-            laid_out("", draft.lines, 8),
+            format_code("", draft.lines, 8),
             f"        for line in found.{draft.lines_of}",
             "    )",
         ]
     elif draft.lines is not None:
-        built = [laid_out("line = ", draft.lines, 4)]
+        built = [format_code("line = ", draft.lines, 4)]
     if "found." in "\n".join([*built, made]):
         lines.append(f"    found = record.parse(models.{_model_of(one)})")
     return "\n".join([*lines, *built, made])
@@ -413,7 +424,7 @@ def _mapping(one: ListProposal, draft: DraftProposal) -> str:
 # ---- tests
 
 
-def _fake(one: ListProposal) -> Call:
+def _fake_list(one: ListProposal) -> Call:
     paging = one.paging
     stated: list[Item] = [quoted(one.operation.path), quoted(one.records), quoted(one.key)]
     facts = {
@@ -428,7 +439,7 @@ def _fake(one: ListProposal) -> Call:
     return Call("FakeList", stated)
 
 
-def _contract(one: ListProposal) -> str:
+def _contract_test(one: ListProposal) -> str:
     return "\n".join(
         [
             f"class Test{class_of(one)}(HttpStreamContract):",

@@ -6,16 +6,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crossdock.cli.new.openapi_lists import LeftOut, segments, singular
+from crossdock.cli.new.openapi_lists import SkippedOperation, segments, singular
 from crossdock.cli.new.openapi_operations import (
     Operation,
-    answer,
-    is_safe,
     json_content,
-    kind,
+    json_type,
     members,
+    needs_no_escaping,
+    normalized_name,
     operations,
-    plain,
+    success_response,
     words,
 )
 from crossdock.cli.new.target_code import MemberType, SentMember, TargetProposal
@@ -43,13 +43,13 @@ class _Resource:
     of_item: Mapping[str, Operation]
 
 
-def proposed(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[LeftOut]]:
+def propose_target(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[SkippedOperation]]:
     """Return the target and the resources that are left out. Raises ConfigError if no resource can be one."""
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedOperation] = []
     found: list[TargetProposal] = []
     for one in _resources(document, left_out):
-        made = _target(document, one, base_path)
-        if isinstance(made, LeftOut):
+        made = _proposed_target(document, one, base_path)
+        if isinstance(made, SkippedOperation):
             left_out.append(made)
         else:
             found.append(made)
@@ -63,7 +63,9 @@ def proposed(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[Le
             code="openapi_unsuitable",
         )
     found.sort(key=_rank)
-    left_out += [LeftOut(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]]
+    left_out += [
+        SkippedOperation(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]
+    ]
     return found[0], left_out
 
 
@@ -73,7 +75,7 @@ def _rank(target: TargetProposal) -> tuple[bool, bool, int]:
     return not target.ends_doubt, not target.name_member, preferred
 
 
-def _resources(document: OpenApi, left_out: list[LeftOut]) -> Iterator[_Resource]:
+def _resources(document: OpenApi, left_out: list[SkippedOperation]) -> Iterator[_Resource]:
     """Yield the paths with a POST, each with that of one record."""
     paths = {str(path): as_mapping(item) for path, item in as_mapping(document.data.get("paths")).items()}
     below: dict[str, tuple[str, str]] = {}
@@ -88,36 +90,36 @@ def _resources(document: OpenApi, left_out: list[LeftOut]) -> Iterator[_Resource
             one, end = below.get(path, ("", ""))
             of_item = {each.method: each for each in operations(document, one, paths[one])} if one else {}
         except ConfigError as error:
-            left_out.append(LeftOut(f"POST {path}", f"{error.message} ({error.where})"))
+            left_out.append(SkippedOperation(f"POST {path}", f"{error.message} ({error.where})"))
             continue
         if "POST" in of_list:
             yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
 
 
-def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal | LeftOut:
+def _proposed_target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal | SkippedOperation:
     post = one.of_list["POST"]
 
-    def refused(reason: str) -> LeftOut:
-        return LeftOut(post.shown, reason)
+    def refused(reason: str) -> SkippedOperation:
+        return SkippedOperation(post.shown, reason)
 
     if "GET" not in one.of_item:
         return refused("no GET reads one record by its id")
-    if one.path_end or not is_safe(one.path) or len(one.path) > _LONGEST_PATH:
+    if one.path_end or not needs_no_escaping(one.path) or len(one.path) > _LONGEST_PATH:
         return refused("its path is too long, or has a form that is not proposed")
     body, _ = json_content(document, document.resolved(as_mapping(post.data.get("requestBody"))))
     sent_in, record = _unwrapped(document, body)
     if not members(document, record):
         return refused("its body is not an object with members")
-    answered, _ = json_content(document, answer(document, one.of_item["GET"]))
+    answered, _ = json_content(document, success_response(document, one.of_item["GET"]))
     answered_in, shown = _unwrapped(document, answered)
-    id_member = _id(document, shown, one.path)
+    id_member = _id_member(document, shown, one.path)
     if not id_member:
         return refused("its answer names no member with the id")
-    name_member = next((each for each in members(document, record) if plain(each) in _REFERENCES), "")
+    name_member = next((each for each in members(document, record) if normalized_name(each) in _REFERENCES), "")
     change = one.of_item.get("PATCH") or one.of_item.get("PUT")
     resource = "_".join(words(segments(one.path)[-1]))[:32] or "records"
     model = "".join(singular(word).capitalize() for word in resource.split("_")) + "Sent"
-    made = _members(document, record, model, {name_member, id_member}, 0)
+    made = _sent_members(document, record, model, {name_member, id_member}, 0)
     if not made:
         return refused("its body has no member of a simple type")
     target = TargetProposal(
@@ -127,19 +129,19 @@ def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal
         members=made,
         base_path=base_path.rstrip("/"),
         name_member=name_member,
-        name_limit=_limit(members(document, record).get(name_member, {})),
+        name_limit=_name_length_limit(members(document, record).get(name_member, {})),
         name_param=_name_param(one.of_list.get("GET"), name_member),
         key_header=_key_header(post),
         update_method=change.method if change else "",
         deletes="DELETE" in one.of_item,
         id_member=id_member,
-        id_is_number=kind(members(document, shown)[id_member]) == "integer",
+        id_is_number=json_type(members(document, shown)[id_member]) == "integer",
         sent_in=sent_in,
         answered_in=answered_in,
-        listed_in=_listed_in(document, one.of_list.get("GET")),
+        listed_in=_list_member(document, one.of_list.get("GET")),
         has_list="GET" in one.of_list,
     )
-    return replace(target, unknown=_unknown(target))
+    return replace(target, unknown=_open_questions(target))
 
 
 def _unwrapped(document: OpenApi, body: Json) -> tuple[str, Json]:
@@ -147,20 +149,22 @@ def _unwrapped(document: OpenApi, body: Json) -> tuple[str, Json]:
     found = members(document, body)
     if len(found) == 1:
         ((name, inner),) = found.items()
-        if kind(inner) == "object" and members(document, inner):
+        if json_type(inner) == "object" and members(document, inner):
             return name, inner
     return "", body
 
 
-def _id(document: OpenApi, record: Json, path: str) -> str:
+def _id_member(document: OpenApi, record: Json, path: str) -> str:
     able = {
-        plain(name): name for name, each in members(document, record).items() if kind(each) in {"string", "integer"}
+        normalized_name(name): name
+        for name, each in members(document, record).items()
+        if json_type(each) in {"string", "integer"}
     }
     stem = singular("".join(words(segments(path)[-1])))
     return able.get("id") or able.get(f"{stem}id") or able.get("uuid") or ""
 
 
-def _limit(schema: Json) -> int:
+def _name_length_limit(schema: Json) -> int:
     stated = schema.get("maxLength")
     return stated if isinstance(stated, int) and 20 <= stated <= 500 else 50
 
@@ -168,24 +172,33 @@ def _limit(schema: Json) -> int:
 def _name_param(listing: Operation | None, name_member: str) -> str:
     if listing is None or not name_member:
         return ""
-    return next((name for name, _ in listing.query() if plain(name) == plain(name_member) and is_safe(name)), "")
+    return next(
+        (
+            name
+            for name, _ in listing.query()
+            if normalized_name(name) == normalized_name(name_member) and needs_no_escaping(name)
+        ),
+        "",
+    )
 
 
 def _key_header(post: Operation) -> str:
     names = [str(each.get("name")) for each in post.parameters if each.get("in") == "header"]
-    return next((name for name in names if "idempotency" in name.lower() and is_safe(name)), "")
+    return next((name for name in names if "idempotency" in name.lower() and needs_no_escaping(name)), "")
 
 
-def _listed_in(document: OpenApi, listing: Operation | None) -> str:
+def _list_member(document: OpenApi, listing: Operation | None) -> str:
     if listing is None:
         return "data"
-    body, _ = json_content(document, answer(document, listing))
-    if kind(body) == "array":
+    body, _ = json_content(document, success_response(document, listing))
+    if json_type(body) == "array":
         return ""
-    return next((name for name, each in members(document, body).items() if kind(each) == "array"), "data")
+    return next((name for name, each in members(document, body).items() if json_type(each) == "array"), "data")
 
 
-def _members(document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int) -> Sequence[SentMember]:
+def _sent_members(
+    document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int
+) -> Sequence[SentMember]:
     """Return the required members, and some others of simple types."""
     required = {str(each) for each in as_list(record.get("required"))}
     found: list[SentMember] = []
@@ -194,36 +207,36 @@ def _members(document: OpenApi, record: Json, model: str, taken: Collection[str]
         if name in taken or schema.get("readOnly") is True:
             continue
         is_required = name in required
-        if not is_required and (optional >= _MOST_OPTIONAL or kind(schema) in {"object", ""}):
+        if not is_required and (optional >= _MOST_OPTIONAL or json_type(schema) in {"object", ""}):
             continue
-        member = _member(document, name, schema, model, depth, is_required=is_required)
+        member = _sent_member(document, name, schema, model, depth, is_required=is_required)
         if member is not None:
             found.append(member)
             optional += not is_required
     return found
 
 
-def _member(
+def _sent_member(
     document: OpenApi, name: str, schema: Json, model: str, depth: int, *, is_required: bool
 ) -> SentMember | None:
-    is_list = kind(schema) == "array"
+    is_list = json_type(schema) == "array"
     inner = document.merged_schema(schema.get("items")) if is_list else schema
-    if kind(inner) == "object":
+    if json_type(inner) == "object":
         inner_model = model.removesuffix("Sent") + "".join(word.capitalize() for word in words(singular(name))) + "Sent"
-        below = _members(document, inner, inner_model, (), depth + 1) if depth < _DEPTH else ()
+        below = _sent_members(document, inner, inner_model, (), depth + 1) if depth < _DEPTH else ()
         return SentMember(name, "object", is_required, is_list, inner_model, below) if below else None
     types: Mapping[str, MemberType] = {
         "string": "personal" if set(words(name)) & _PERSONAL else "text",
         "number": "number", "integer": "integer", "boolean": "boolean", "instant": "instant", "day": "day",
     }  # fmt: skip
-    if kind(inner) not in types:
+    if json_type(inner) not in types:
         return None
     values = inner.get("enum")
     example = next((each for each in as_list(values) if isinstance(each, str)), None)
-    return SentMember(name, types[kind(inner)], is_required, is_list, example=example)
+    return SentMember(name, types[json_type(inner)], is_required, is_list, example=example)
 
 
-def _unknown(target: TargetProposal) -> dict[str, str]:
+def _open_questions(target: TargetProposal) -> dict[str, str]:
     notes = {}
     if not target.update_method:
         notes["update"] = "the document has no PATCH or PUT of one record"

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from crossdock.cli.new.templates import PROJECT_FILES, filled, project_files
+from crossdock.cli.new.templates import PROJECT_FILES, fill_template, project_files
 from crossdock.cli.plain_text import say
-from crossdock.cli.shared_options import as_json, example, utf8, utf8_each
+from crossdock.cli.shared_options import as_json, check_each_utf8, check_utf8, help_example
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
 from crossdock.values.display_texts import counted
@@ -47,8 +47,8 @@ SETTINGS = {{"base_url": "https://api.example.com", "token": "env:{upper}_TOKEN"
 ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 
 
-@click.command(epilog=example("crossdock new acme-shop", "crossdock new acme-exports --kind files"))
-@click.argument("name", callback=utf8)
+@click.command(epilog=help_example("crossdock new acme-shop", "crossdock new acme-exports --kind files"))
+@click.argument("name", callback=check_utf8)
 @click.option(
     "--kind",
     type=click.Choice(list(PROJECT_FILES)),
@@ -70,7 +70,7 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
     help="Propose streams, credentials and a fake of the vendor, with --target also a target, from this document, which"
     " is OpenAPI 3.0, 3.1 or Swagger 2.0, in JSON or YAML.",
 )
-@click.option("--list", "lists", multiple=True, metavar="PATH", callback=utf8_each, help="Only this list of it.")
+@click.option("--list", "lists", multiple=True, metavar="PATH", callback=check_each_utf8, help="Only this list of it.")
 @as_json
 def new(
     name: str,
@@ -89,24 +89,26 @@ def new(
     is marked with TODO in the project.
     """
     package = name.replace("-", "_")
-    _check(name, package)
+    _check_name(name, package)
     wanted = {"target": target, "webhooks": webhooks, "graphql": graphql, "openapi": openapi is not None}
     features = {feature for feature, is_wanted in wanted.items() if is_wanted}
     _check_features(kind, features, lists)
     values = {"name": name, "package": package, "upper": package.upper(), "kind": kind, "stream": f"{package}.products"}
     values["before"] = _SET_UP.format(**values) if kind in _READS_API else ""
     values["settings_of_tests"] = _SETTINGS_OF_TESTS.format(**values)
-    made = _Made(features, values | {"topic": "product", "hinted": "products"})
+    made = _ProjectContent(features, values | {"topic": "product", "hinted": "products"})
     if openapi is not None:
-        _propose(made, openapi, lists)
+        _add_openapi_proposal(made, openapi, lists)
     elif target:
         _add_target(made)
     chosen_files = project_files(kind, made.features, made.values)
     made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in chosen_files.items())
-    contents = {path: filled(template, made.features, made.values) for path, (template, _) in chosen_files.items()}
-    contents["README.md"] = filled("README.md.txt", made.features, made.values)
+    contents = {
+        path: fill_template(template, made.features, made.values) for path, (template, _) in chosen_files.items()
+    }
+    contents["README.md"] = fill_template("README.md.txt", made.features, made.values)
     contents |= made.examples
-    _write(name, contents)
+    _write_folder(name, contents)
     if as_json:
         print_json({"folder": name, "kind": kind, "files": sorted(contents), **made.report})
     else:
@@ -115,7 +117,7 @@ def new(
 
 
 @dataclass(slots=True)
-class _Made:
+class _ProjectContent:
     """What fills the templates, and what a document gives besides: examples, and what is said about it."""
 
     features: set[str]
@@ -125,26 +127,26 @@ class _Made:
     lines: Sequence[str] = ()
 
 
-def _propose(made: _Made, openapi: Path, lists: Collection[str]) -> None:
+def _add_openapi_proposal(made: _ProjectContent, openapi: Path, lists: Collection[str]) -> None:
     from crossdock.cli.new import openapi_project
 
-    proposal = openapi_project.read(openapi, with_target="target" in made.features, chosen=lists)
+    proposal = openapi_project.read_proposal(openapi, with_target="target" in made.features, chosen=lists)
     made.features |= {"support", *proposal.features}
-    made.values |= openapi_project.values(proposal, made.values["package"])
+    made.values |= openapi_project.template_values(proposal, made.values["package"])
     made.values["before"] = _SET_UP_PROPOSED.format(**made.values)
-    made.examples = openapi_project.contents(proposal)
+    made.examples = openapi_project.example_files(proposal)
     made.report = {"proposal": openapi_project.report(proposal)}
-    made.lines = list(openapi_project.lines(proposal))
+    made.lines = list(openapi_project.report_lines(proposal))
 
 
-def _add_target(made: _Made) -> None:
+def _add_target(made: _ProjectContent) -> None:
     from crossdock.cli.new import target_code
 
     is_graphql = "graphql" in made.features
     example = target_code.GRAPHQL_EXAMPLE if is_graphql else target_code.EXAMPLE
     made.features |= {"support", *example.features}  # support: modules beside the tests
     made.features |= {"graphql_target"} if is_graphql else set()
-    made.values |= target_code.values(example, made.values["package"])
+    made.values |= target_code.template_values(example, made.values["package"])
 
 
 def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:
@@ -166,7 +168,7 @@ def _check_features(kind: str, features: Collection[str], lists: Collection[str]
         )
 
 
-def _write(name: str, contents: Mapping[str, str]) -> None:
+def _write_folder(name: str, contents: Mapping[str, str]) -> None:
     folder = Path(name)
     try:
         folder.mkdir()
@@ -182,7 +184,7 @@ def _write(name: str, contents: Mapping[str, str]) -> None:
         raise ConfigError(f"cannot be written: {error.strerror}", where=name, code="file_unwritable") from error
 
 
-def _check(name: str, package: str) -> None:
+def _check_name(name: str, package: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or iskeyword(package):
         hint = f"use at most {_LONGEST} lower case ASCII letters, digits and single - or _, a letter first"
         raise ConfigError(f"{name!r} cannot be the name of a package", hint=hint, code="option_value_invalid")

@@ -8,7 +8,7 @@ from decimal import Decimal
 from keyword import iskeyword
 from typing import Any, Literal
 
-from crossdock.cli.new.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
+from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
 from crossdock.resources import ResourceModel
 
 MemberType = Literal["text", "personal", "number", "integer", "boolean", "instant", "day", "object"]
@@ -138,20 +138,20 @@ GRAPHQL_EXAMPLE = replace(
 """The same for a GraphQL API. Its templates have the requests."""
 
 
-def values(target: TargetProposal, package: str) -> dict[str, str]:
+def template_values(target: TargetProposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
-    members: Item = _object_of(target.members)
-    uses_decimal = any(each.type == "number" for each in _all(target.members))
+    members: Item = _example_object(target.members)
+    uses_decimal = any(each.type == "number" for each in _nested_members(target.members))
     return {
         "resource": target.resource,
-        "target_imports": imports(_imported(target), package),
+        "target_imports": import_lines(_imports(target), package),
         "models": "\n\n\n".join(_classes(target.model, target.members)),
-        "target_table": _table(target),
+        "target_table": _resources_attribute(target),
         "path": target.path,
         "full_path": target.base_path + target.path,
         "path_end": target.path_end,
-        "sent": _wrapped(target.sent_in, "payload"),
-        "sent_change": _wrapped(target.sent_in, _changes(target)),
+        "sent": _wrapped_in_member(target.sent_in, "payload"),
+        "sent_change": _wrapped_in_member(target.sent_in, _update_body(target)),
         "update_method": target.update_method,
         "name_param": target.name_param,
         "name_member": target.name_member,
@@ -159,24 +159,24 @@ def values(target: TargetProposal, package: str) -> dict[str, str]:
         "id_member": target.id_member,
         "shown_id": "int(record_id)" if target.id_is_number else "record_id",
         "stored_id": "int(target_id)" if target.id_is_number else "target_id",
-        "answered": _wrapped(target.answered_in, "record"),
-        "listing": _wrapped(target.listed_in, "records"),
+        "answered": _wrapped_in_member(target.answered_in, "record"),
+        "listing": _wrapped_in_member(target.listed_in, "records"),
         "sent_member": f'["{target.sent_in}"]' if target.sent_in else "",
-        "expected_requests": _expected(target),
-        "example_members": laid_out("return ", members if isinstance(members, Call) else str(members), 8),
+        "expected_requests": _expected_requests(target),
+        "example_members": format_code("return ", members if isinstance(members, Call) else str(members), 8),
         "decimal_import": "from decimal import Decimal\n" if uses_decimal else "",
     }
 
 
-def _changes(target: TargetProposal) -> str:
+def _update_body(target: TargetProposal) -> str:
     return "update.changes" if target.update_method == "PATCH" else "update.after"
 
 
-def _wrapped(member: str, value: str) -> str:
+def _wrapped_in_member(member: str, value: str) -> str:
     return f'{{"{member}": {value}}}' if member else value
 
 
-def _imported(target: TargetProposal) -> dict[str, list[str]]:
+def _imports(target: TargetProposal) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {
         "collections.abc": ["Mapping"],
         "crossdock.resources": ["ResourceModel"],
@@ -188,7 +188,7 @@ def _imported(target: TargetProposal) -> dict[str, list[str]]:
         names["crossdock.targets"].append("Request")
     if target.has_own_update:
         names["crossdock.targets"].append("Update")
-    for each in _all(target.members):
+    for each in _nested_members(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
             names.setdefault(module, []).append(name)
@@ -197,10 +197,10 @@ def _imported(target: TargetProposal) -> dict[str, list[str]]:
     return names
 
 
-def _all(members: Sequence[SentMember]) -> Iterator[SentMember]:
+def _nested_members(members: Sequence[SentMember]) -> Iterator[SentMember]:
     for each in members:
         yield each
-        yield from _all(each.members)
+        yield from _nested_members(each.members)
 
 
 def _classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
@@ -209,12 +209,12 @@ def _classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
             yield from _classes(each.model, each.members)
     lines = [
         f"class {name}(ResourceModel, alias_generator=None):",
-        *(_annotated(each) for each in members),
+        *(_annotated_attribute(each) for each in members),
     ]
     yield "\n".join(lines)
 
 
-def _annotated(member: SentMember) -> str:
+def _annotated_attribute(member: SentMember) -> str:
     kind = member.model if member.type == "object" else _ANNOTATIONS[member.type][0]
     kind = f"tuple[{kind}, ...]" if member.is_list else kind
     kind = kind if member.is_required else f"{kind} | None"
@@ -223,7 +223,7 @@ def _annotated(member: SentMember) -> str:
     if attribute == member.name:
         return f"    {attribute}: {kind}{' = None' if default else ''}"
     arguments = [*(["default=None"] if default else []), f"alias={quoted(member.name)}"]
-    return laid_out(f"{attribute}: {kind} = ", Call("Field", arguments), 4)
+    return format_code(f"{attribute}: {kind} = ", Call("Field", arguments), 4)
 
 
 def attribute_of(name: str) -> str:
@@ -238,7 +238,7 @@ def attribute_of(name: str) -> str:
 _BUILT_IN = frozenset({"int", "bool", "str", "date", "tuple", "Any", "list"})  # names that annotations use
 
 
-def _table(target: TargetProposal) -> str:
+def _resources_attribute(target: TargetProposal) -> str:
     """Return the attribute ``resources``."""
     profile = [
         *(["look_up=True"] if target.looks_up else []),
@@ -266,19 +266,19 @@ def _table(target: TargetProposal) -> str:
     if target.looks_up and target.name_param != target.name_member:
         facts.append(f"look_up_filter={quoted(target.name_param)}")
     table = Call("", [Named(f"{quoted(target.resource)}: ", Call("TargetResource", facts))], "{}")
-    return laid_out("resources: Mapping[str, TargetResource] = ", table, 4)
+    return format_code("resources: Mapping[str, TargetResource] = ", table, 4)
 
 
-def _object_of(members: Sequence[SentMember]) -> Call:
+def _example_object(members: Sequence[SentMember]) -> Call:
     return Call("", [Named(f"{quoted(each.name)}: ", _example(each)) for each in members], "{}")
 
 
 def _example(member: SentMember) -> str | Call:
-    value = _object_of(member.members) if member.type == "object" else _of_type(member)
+    value = _example_object(member.members) if member.type == "object" else _example_of_type(member)
     return Call("", [value], "[]") if member.is_list else value
 
 
-def _of_type(member: SentMember) -> str | Call:
+def _example_of_type(member: SentMember) -> str | Call:
     """Return an expression that differs from record to record where a record can."""
     if member.example is not None:
         return literal(member.example)
@@ -292,16 +292,16 @@ def _of_type(member: SentMember) -> str | Call:
     return texts.get(member.type, f'f"{_braceless(member.name)} {{number}}"')
 
 
-def _value_of(members: Sequence[SentMember], number: int) -> dict[str, Any]:
+def _example_payload(members: Sequence[SentMember], number: int) -> dict[str, Any]:
     """Return what `_example` gives for *number*."""
     found: dict[str, Any] = {}
     for each in members:
-        value = _value_of(each.members, number) if each.type == "object" else _value(each, number)
+        value = _example_payload(each.members, number) if each.type == "object" else _example_value(each, number)
         found[each.name] = [value] if each.is_list else value
     return found
 
 
-def _value(member: SentMember, number: int) -> Any:
+def _example_value(member: SentMember, number: int) -> Any:
     if member.example is not None:
         return member.example
     values: Mapping[str, Any] = {
@@ -318,23 +318,25 @@ def _braceless(name: str) -> str:
     return name.replace("{", "").replace("}", "")
 
 
-def _expected(target: TargetProposal) -> str:
+def _expected_requests(target: TargetProposal) -> str:
     """Return what the tests state of the requests of the first record."""
-    first, second = (_value_of(target.members, number) for number in (0, 1))
+    first, second = (_example_payload(target.members, number) for number in (0, 1))
     changed = {name: value for name, value in second.items() if value != first[name]}
     after = changed if target.update_method == "PATCH" else second
     one = f"{target.path}/4711{target.path_end}"
-    requests: dict[str, tuple[str, str, Any]] = {"create": ("POST", target.path, _inside(target.sent_in, first))}
+    requests: dict[str, tuple[str, str, Any]] = {
+        "create": ("POST", target.path, _payload_in_member(target.sent_in, first))
+    }
     if target.update_method:
-        requests["update"] = (target.update_method, one, _inside(target.sent_in, after))
+        requests["update"] = (target.update_method, one, _payload_in_member(target.sent_in, after))
     if target.deletes:
         requests["delete"] = ("DELETE", one, None)
     stated: list[Item] = [
         Named(f"({quoted(target.resource)}, {quoted(operation)}): ", Call("", list(map(literal, request))))
         for operation, request in requests.items()
     ]
-    return laid_out("EXPECTED = ", Call("", stated, "{}"))
+    return format_code("EXPECTED = ", Call("", stated, "{}"))
 
 
-def _inside(member: str, value: Any) -> Any:
+def _payload_in_member(member: str, value: Any) -> Any:
     return {member: value} if member else value

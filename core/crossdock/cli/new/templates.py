@@ -75,16 +75,16 @@ def project_files(kind: str, features: Collection[str], values: Mapping[str, str
     return {Template(path).substitute(values): content for path, content in found.items()}
 
 
-def filled(template: str | None, features: Collection[str], values: Mapping[str, str]) -> str:
+def fill_template(template: str | None, features: Collection[str], values: Mapping[str, str]) -> str:
     """Return the content of a file."""
     if template is None:
         return ""
     path = Template(template).substitute(values)
     content = (files("crossdock.cli.new") / "project_templates" / path).read_text(encoding="utf-8")
-    return Template(chosen(content, features)).substitute(values) if path.endswith(_FILLED) else content
+    return Template(lines_of_features(content, features)).substitute(values) if path.endswith(_FILLED) else content
 
 
-def chosen(content: str, features: Collection[str]) -> str:
+def lines_of_features(content: str, features: Collection[str]) -> str:
     """Leave out the lines between ``#if NAME`` or ``#if !NAME`` and ``#else`` or ``#end`` that are for others."""
     kept: list[str] = []
     is_kept = True

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.job_config import JobConfig, ordered
+from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
 from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.platform.platform_config import Profile
 from crossdock.state.upkeep.removable_rows import MAX_AGE
-from crossdock.values.config_durations import is_duration, span
+from crossdock.values.config_durations import is_duration, parse_duration
 from crossdock.values.config_models import BaseUrl, ConfigModel, ConfigPath, Name
 
 KEPT = "90d"
@@ -22,15 +22,15 @@ _LEAST_KEPT = timedelta(days=7)
 _RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
 
 
-def _retention(value: Any) -> str:
+def _check_retention(value: Any) -> str:
     if value is False or value == "off":  # YAML 1.1 reads off as false
         return "off"
-    if not is_duration(value, "d") or not _LEAST_KEPT <= span(value) <= MAX_AGE:
+    if not is_duration(value, "d") or not _LEAST_KEPT <= parse_duration(value) <= MAX_AGE:
         raise ValueError(f"must be a number of days from 7d to {MAX_AGE.days}d, or off; not {str(value)!r}")
     return str(value)
 
 
-Retention = Annotated[str, BeforeValidator(_retention), WithJsonSchema(_RETENTION_SCHEMA)]
+Retention = Annotated[str, BeforeValidator(_check_retention), WithJsonSchema(_RETENTION_SCHEMA)]
 
 
 class ListenConfig(ConfigModel):
@@ -69,8 +69,8 @@ class ConfigFile(ConfigModel):
     """What many tenants have in common, for ``crossdock schedule --fleet``; in the base file."""
 
     @model_validator(mode="after")
-    def _jobs_have_an_order(self) -> Self:
-        ordered(self.jobs)
+    def _check_job_order(self) -> Self:
+        jobs_in_order(self.jobs)
         return self
 
 

@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from crossdock.config.declared_streams import StreamConfig
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import configurable
+from crossdock.config.project.stream_overrides import with_stream_overrides
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_models import IGNORED, ConfigModel
@@ -45,7 +45,7 @@ class _ConfigSchema(DocumentedModel):
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a config file. Rules about several sections are left to the loader."""
-    kinds = {name: configurable(settings) for name, settings in kinds.items()}
+    kinds = {name: with_stream_overrides(settings) for name, settings in kinds.items()}
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
     places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)
     parts = written["$defs"]
@@ -57,7 +57,7 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
         "type": "object",
         "required": ["kind"],
         "properties": {"kind": {"enum": list(kinds)}},
-        "allOf": [_when("kind", name, places[model, _MODE]) for name, model in kinds.items()],
+        "allOf": [_rule_when("kind", name, places[model, _MODE]) for name, model in kinds.items()],
     }
     whole = {"$schema": DIALECT, **file, "title": "crossdock config file", "$defs": parts}
     text = json.dumps(whole)
@@ -72,11 +72,11 @@ def _rules_of_map(name: str, kind: ResourceType) -> Iterator[dict[str, Any]]:
     texts, fields = field_docstrings(kind.draft), kind.draft.model_fields.items()
     members = {field.alias or name: {"description": texts[name]} if name in texts else {} for name, field in fields}
     required = [field.alias or name for name, field in fields if field.is_required()]
-    yield _when("resource", name, {"properties": {"map": {"properties": members, "additionalProperties": False}}})
-    whole = _when("resource", name, {"properties": {"map": {"required": required}}})
+    yield _rule_when("resource", name, {"properties": {"map": {"properties": members, "additionalProperties": False}}})
+    whole = _rule_when("resource", name, {"properties": {"map": {"required": required}}})
     yield whole | {"if": whole["if"] | {"not": {"required": ["contributes"]}}}
 
 
-def _when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:
+def _rule_when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:
     """Apply *then* where *member* is *value*. Unlike with ``oneOf``, an editor reports the actual error."""
     return {"if": {"properties": {member: {"const": value}}, "required": [member]}, "then": then}

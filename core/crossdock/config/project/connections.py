@@ -15,7 +15,7 @@ from crossdock.config import registry
 from crossdock.config.declared_streams import DeclaredStream
 from crossdock.config.http_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
-from crossdock.config.project.stream_overrides import configurable, overridden
+from crossdock.config.project.stream_overrides import apply_overrides, with_stream_overrides
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
@@ -25,10 +25,10 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, type_text
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of_code, type_text
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
-from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.guarded_target import fault_of, guarded_target
@@ -132,11 +132,11 @@ class Connection:
         if made is None:
             return made
         if isinstance(made, Webhooks):
-            if wrong := misspelt(made, lambda *_: True):
+            if wrong := misspelt_attribute(made, lambda *_: True):
                 hint = f"fix class {described_class(wrong[0])}"
                 raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint, code="connector_invalid")
             return made
-        raise _returned(self.connector, "webhooks", made, "Webhooks")
+        raise _wrong_result_error(self.connector, "webhooks", made, "Webhooks")
 
     @property
     def _receives_webhooks(self) -> bool:
@@ -155,7 +155,7 @@ class Connection:
             made = connector.target(self.settings)
             if made is None:
                 return None
-            made.connect(self.name, account, functools.partial(_declared, self), clock)
+            made.connect(self.name, account, functools.partial(_declared_api, self), clock)
         return guarded_target(made, self.settings)
 
 
@@ -205,13 +205,13 @@ class BoundStream:
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
-def _declared(connection: Connection) -> Api:
+def _declared_api(connection: Connection) -> Api:
     api = connection.api
     assert api is not None  # a target has one
     return api
 
 
-def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
+def guard_stream_code(bound: BoundStream) -> AbstractContextManager[None]:
     """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
     return guarded(
         "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
@@ -223,17 +223,19 @@ def load_connections(
 ) -> tuple[Connection, ...]:
     """Load the connections of a config file. No two streams may write the same records."""
     load = functools.cache(registry.load)  # finding a connector searches all installed packages
-    targets = _targets(document, sections, load)
-    connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
-    for connection, message, hint in clashes(connections):
+    targets = _resources_by_target(document, sections, load)
+    connections = tuple(
+        _load_connection(document, name, data, targets, platform, load) for name, data in sections.items()
+    )
+    for connection, message, hint in streams_writing_same_records(connections):
         raise ConfigError(
             message, where=document.where(("connections", connection.name)), hint=hint, code="config_invalid"
         )
-    _check_flows(document, connections)
+    _refuse_two_way_members(document, connections)
     return connections
 
 
-def clashes(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str, str]]:
+def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str, str]]:
     """Yield each stream that writes what another one writes: its connection, the error and advice."""
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
@@ -245,12 +247,12 @@ def clashes(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str
             if (other := writers.setdefault(scope, name)) != name:
                 message = f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}"
                 yield connection, message, "set namespace in one of the streams or connections, or merge the streams"
-            if (clash := _clash(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
+            if (clash := _shared_member_error(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
                 yield connection, clash, "let one of them write it"
 
 
 @contextmanager
-def _config_code(
+def _guard_config_code(
     document: Document, name: str, method: str, code: object, settings: object = None, *, only_authors: bool = True
 ) -> Iterator[None]:
     """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
@@ -264,25 +266,27 @@ def _config_code(
         ) from error
 
 
-def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
+def _refuse_two_way_members(document: Document, connections: Sequence[Connection]) -> None:
     """Refuse a member that two streams write from each other, as far as a config maps their members."""
     flows = [
-        MemberFlow(name, stream.reads, _written(stream), stream.mapped_members, contributes=bool(stream.contributes))
+        MemberFlow(
+            name, stream.reads, _written_resource(stream), stream.mapped_members, contributes=bool(stream.contributes)
+        )
         for connection in connections
         for name, stream in connection.named_streams()
         if stream.reads is not None and isinstance(stream, DeclaredStream)
     ]
-    if (clash := two_way_member(flows)) is not None:
+    if (clash := two_way_member_error(flows)) is not None:
         hint = "choose the system that owns the member, and let only the stream that reads this system map it"
         raise ConfigError(clash, where=document.where(("connections",)), hint=hint, code="config_invalid")
 
 
-def _written(stream: Stream[Any]) -> str:
+def _written_resource(stream: Stream[Any]) -> str:
     """Return what a stream writes, in the form of ``reads`` of another stream."""
     return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
 
 
-def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
+def _shared_member_error(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
     """Return the error if another stream writes a member that *stream* also writes, or None. Completes *written*.
 
     Code may make any member, so those of a stream that creates whole records are known from a config only.
@@ -294,7 +298,7 @@ def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | Non
     return None
 
 
-def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
+def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
     found: dict[str, Mapping[str, ResourceType]] = {}
     for name, data in sections.items():
         kind = data.get("kind")
@@ -302,37 +306,37 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
         with suppress(ConfigError):  # reported with the connection
             connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
-            with _config_code(document, name, "settings", connector.settings):
-                settings = document.check(configurable(connector.settings), data, ("connections", name))
-            with _config_code(document, name, "target", connector.target, settings, only_authors=False):
+            with _guard_config_code(document, name, "settings", connector.settings):
+                settings = document.check(with_stream_overrides(connector.settings), data, ("connections", name))
+            with _guard_config_code(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
-            with _config_code(document, name, "target", connector.target, settings):
+            with _guard_config_code(document, name, "target", connector.target, settings):
                 if made is not None:
-                    found[name] = _resources(connector, made)
+                    found[name] = _checked_resources(connector, made)
     return found
 
 
-def _resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
+def _checked_resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
     if not isinstance(made, ConnectorTarget):
-        raise _returned(connector, "target", made, "an ApiTarget")
+        raise _wrong_result_error(connector, "target", made, "an ApiTarget")
     resources: object = getattr(made, "resources", None)
     if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
-        raise _returned(connector, "target", made, "a target whose resources are TargetResource by name")
+        raise _wrong_result_error(connector, "target", made, "a target whose resources are TargetResource by name")
     if fault := fault_of(made):
         raise AuthorCodeError("target", f"made an object that cannot be used: {fault}")
     return resources
 
 
-def _streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
+def _made_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
     made: object = connector.streams(settings)
     streams = tuple(made) if isinstance(made, Iterable) else (made,)
     if wrong := [each for each in streams if not isinstance(each, Stream)]:
-        raise _returned(connector, "streams", wrong[0], "a tuple of streams such as (Products(),)")
+        raise _wrong_result_error(connector, "streams", wrong[0], "a tuple of streams such as (Products(),)")
     return streams
 
 
-def _returned(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
-    place = place_of(getattr(connector, method), method)
+def _wrong_result_error(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
+    place = place_of_code(getattr(connector, method), method)
     return AuthorCodeError(method, f"returned {type_text(made)} instead of {expected}{place}")
 
 
@@ -340,7 +344,7 @@ def _name_of(stream: Stream[Any]) -> str:
     return stream.name
 
 
-def _connection(
+def _load_connection(
     document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile, load: _Load
 ) -> Connection:
     section, kind = ("connections", name), ("connections", name, "kind")
@@ -354,12 +358,14 @@ def _connection(
         connector = load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
-    with _config_code(document, name, "settings", connector.settings):
-        settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
+    with _guard_config_code(document, name, "settings", connector.settings):
+        settings = document.check(
+            with_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
+        )
     try:
-        with _config_code(document, name, "streams", connector.streams, settings, only_authors=False):
-            streams = _streams(connector, settings)
-        with _config_code(document, name, "streams", connector.streams, settings):
+        with _guard_config_code(document, name, "streams", connector.streams, settings, only_authors=False):
+            streams = _made_streams(connector, settings)
+        with _guard_config_code(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
@@ -370,7 +376,7 @@ def _connection(
             )
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint, code=error.code) from error
-    settings, streams = overridden(document, section, data, settings, streams)
+    settings, streams = apply_overrides(document, section, data, settings, streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
         check_column_names(f"{name}.{stream.name}", stream, place)
@@ -388,7 +394,7 @@ class MemberFlow:
     contributes: bool
 
 
-def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
+def two_way_member_error(flows: Iterable[MemberFlow]) -> str | None:
     """Return the error if two streams write a member from each other, or None.
 
     Streams that create whole records in both directions are not such a pair: each record was created on one side.
@@ -397,13 +403,13 @@ def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
     for flow, other in combinations(flows, 2):
         is_pair = (flow.read, flow.written) == (other.written, other.read)
         if is_pair and (flow.contributes or other.contributes):
-            for there, here in _pairs(flow, other):
+            for there, here in _member_pairs(flow, other):
                 written = f"{there} of {flow.written}, and {here} of {flow.read}"
                 return f"{flow.stream} and {other.stream} write {written}, from each other"
     return None
 
 
-def _pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
+def _member_pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
     for member, columns in flow.members.items():
         for back in dict.fromkeys(column.partition(".")[0] for column in columns):
             if any(column.partition(".")[0] == member for column in other.members.get(back, ())):

@@ -20,7 +20,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_models import Secret
-from crossdock.values.environment_variables import escaped
+from crossdock.values.environment_variables import escape_dollars
 from crossdock.values.yaml_reader import Origin, Place
 
 PERSONAL = "(personal)"
@@ -28,7 +28,7 @@ _CONSTANTS = ("otherwise", "default")
 _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
-def effective(path: Path, *overrides: Path) -> dict[str, Any]:
+def effective_config(path: Path, *overrides: Path) -> dict[str, Any]:
     """Return the sections of a config file with all defaults and absolute paths, without settings that are None.
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
@@ -40,11 +40,15 @@ def effective_of(loaded: Project) -> dict[str, Any]:
     """Return the same of a config that is loaded, from a file or from memory."""
     assert loaded.file is not None
     connections = {
-        connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
+        connection.name: _shown_value(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
-    sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    return _members(loaded.file, ()) | sections
+    sections = {
+        "state": _database_address(loaded.state_url),
+        "spool": _shown_value(loaded.spool, ()),
+        "connections": connections,
+    }
+    return _shown_members(loaded.file, ()) | sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Setting:
 
 
 def effective_settings(loaded: Project) -> Iterator[Setting]:
-    """Yield the settings of `effective` one by one, each with its file and line."""
+    """Yield the settings of `effective_config` one by one, each with its file and line."""
     document = config_file.read(loaded.path, *loaded.overrides)
     for place, value in _leaves(effective_of(loaded), ()):
         yield Setting(place, value, document.content.places.get(place))
@@ -73,7 +77,10 @@ class ChangedSetting:
 
 
 def changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedSetting]:
-    """Compare two results of `effective`. A section that was or is empty is no setting if it has some on one side."""
+    """Compare two results of `effective_config`.
+
+    A section that was or is empty is no setting if it has some on one side.
+    """
     before, after = dict(_leaves(then, ())), dict(_leaves(now, ()))
     sections = {place[:length] for place in (*before, *after) for length in range(len(place))}
     places = dict.fromkeys([*after, *before])
@@ -105,7 +112,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def _plain(value: Any, personal: Collection[str]) -> Any:
+def _shown_value(value: Any, personal: Collection[str]) -> Any:
     shown: Any = value
     match value:
         case str() | bool() | int() | Decimal() | None:
@@ -114,37 +121,37 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
             shown = value.reference
         case StreamConfig() | StreamOverrides() if not isinstance(value.map, PythonFunction):
             members = _personal_members(value)
-            forms = {name: _masked(form) if name in members else form for name, form in value.map.items()}
-            shown = {**_members(value, personal), "map": _plain(forms, personal)}
+            forms = {name: _masked_form(form) if name in members else form for name, form in value.map.items()}
+            shown = {**_shown_members(value, personal), "map": _shown_value(forms, personal)}
         case Filter() if value.field in personal:
             masked = {name: PERSONAL for name in _COMPARED if getattr(value, name) is not None}
-            shown = _members(value.model_copy(update=masked), personal)
+            shown = _shown_members(value.model_copy(update=masked), personal)
         case BaseModel():
-            shown = _members(value, personal)
+            shown = _shown_members(value, personal)
         case Mapping():
-            shown = {str(name): _plain(inner, personal) for name, inner in value.items()}
+            shown = {str(name): _shown_value(inner, personal) for name, inner in value.items()}
         case float():
             shown = Decimal(repr(value))
         case Path():
             shown = str(value.resolve())
         case Iterable():
-            shown = [_plain(inner, personal) for inner in value]
+            shown = [_shown_value(inner, personal) for inner in value]
         case _:
             shown = str(value)
-    return escaped(shown) if isinstance(shown, str) else shown
+    return escape_dollars(shown) if isinstance(shown, str) else shown
 
 
-def _address(url: StateUrl) -> str:
+def _database_address(url: StateUrl) -> str:
     if url.drivername == "sqlite":
-        url = url.set(database=_plain(Path(url.database or ""), ()))
+        url = url.set(database=_shown_value(Path(url.database or ""), ()))
     return url.render_as_string(hide_password=True)
 
 
-def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
+def _shown_members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
     if isinstance(model, FromColumn) and model.table is not None and model.from_ in personal:
         model = model.model_copy(update={"table": {PERSONAL: PERSONAL}})
     return {
-        field.alias or name: _plain(value, personal)
+        field.alias or name: _shown_value(value, personal)
         for name, field in type(model).model_fields.items()
         if (value := getattr(model, name)) is not None or field.default is not None
     }
@@ -155,7 +162,7 @@ def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
     return ours | frozenset(stream.personal)
 
 
-def _masked(form: Any) -> Any:
+def _masked_form(form: Any) -> Any:
     masked = form
     match form:
         case Const() | bool() | int() | Decimal():
@@ -163,11 +170,13 @@ def _masked(form: Any) -> Any:
         case Template():
             masked = Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
         case Nested():
-            masked = Nested(object={name: _masked(inner) for name, inner in form.object.items()})
+            masked = Nested(object={name: _masked_form(inner) for name, inner in form.object.items()})
         case FromColumn():
             masked = form.model_copy(update={name: PERSONAL for name in _CONSTANTS if getattr(form, name) is not None})
         case When():
-            masked = form.model_copy(update={"then": _masked(form.then), "otherwise": _masked(form.otherwise)})
+            masked = form.model_copy(
+                update={"then": _masked_form(form.then), "otherwise": _masked_form(form.otherwise)}
+            )
     return masked
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.mapping.stream_facts import Percent
 from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_models import ConfigModel, Name
-from crossdock.values.time_zones import local_time, zone_name
+from crossdock.values.time_zones import check_zone_name, local_time
 
 
 class Gate(ConfigModel):
@@ -58,13 +58,13 @@ class MigrationConfig(ConfigModel):
     """The name in reports and in the state."""
     waves: Annotated[Mapping[Name, Wave], Field(min_length=1)]
     """The waves by name, in the order in which they are loaded."""
-    time_zone: Annotated[str, AfterValidator(zone_name)] = "UTC"
+    time_zone: Annotated[str, AfterValidator(check_zone_name)] = "UTC"
     """The time zone of ``hours``, such as ``Europe/London``."""
     hours: tuple[Hours, ...] = ()
     """Parts of the day in which less is sent; of several that contain the present, the first counts."""
 
     @model_validator(mode="after")
-    def _hours_are_not_empty(self) -> Self:
+    def _check_hours(self) -> Self:
         for each in self.hours:
             if each.from_ == each.to:
                 raise ValueError(f"hours: from and to are both {each.from_}")

@@ -43,7 +43,7 @@ from crossdock.state.db.schema import VERSION
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_durations import span
+from crossdock.values.config_durations import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import Masks
@@ -139,7 +139,7 @@ class Project:
         made = (connection.target(self.platform.tenant, clock) for connection in self.connections)
         return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
 
-    def _to_platform(self) -> Iterator[Stream[Any]]:
+    def _streams_to_platform(self) -> Iterator[Stream[Any]]:
         return (stream for _, stream in self._named_streams() if stream.to == PLATFORM)
 
     @property
@@ -147,20 +147,20 @@ class Project:
         """The resources whose delivery needs look-ups, to adopt records or to verify operations."""
         return tuple(
             {
-                _written(stream): None
-                for stream in self._to_platform()
-                if stream.adopt != "never" or self._verifies(_written(stream))
+                _written_resource(stream): None
+                for stream in self._streams_to_platform()
+                if stream.adopt != "never" or self._verifies_ambiguous_answers(_written_resource(stream))
             }
         )
 
-    def _verifies(self, resource: ResourceName) -> bool:
+    def _verifies_ambiguous_answers(self, resource: ResourceName) -> bool:
         """Return whether a look-up follows an ambiguous answer. A record that is written once has only a create."""
         operations = ("create",) if RESOURCES[resource].write_once else ("create", "update")
         return any(self.platform.rule_after_ambiguous(resource, operation) == "verify" for operation in operations)
 
     @property
     def written_resources(self) -> tuple[ResourceName, ...]:
-        used = {_written(stream) for stream in self._to_platform()}
+        used = {_written_resource(stream) for stream in self._streams_to_platform()}
         return tuple(resource for resource in RESOURCES if resource in used)
 
     @property
@@ -173,7 +173,9 @@ class Project:
 
     @property
     def deleted_resources(self) -> frozenset[ResourceName]:
-        return frozenset(_written(stream) for stream in self._to_platform() if stream.on_gone == "delete")
+        return frozenset(
+            _written_resource(stream) for stream in self._streams_to_platform() if stream.on_gone == "delete"
+        )
 
     @property
     def probed_resources(self) -> tuple[ResourceName, ...]:
@@ -186,7 +188,7 @@ class Project:
 
     def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
-        bound, origins = list[BoundStream](), self._origins()
+        bound, origins = list[BoundStream](), self._namespaces_by_system()
         as_written = frozenset(
             each.scope(stream).whole for each in self.connections for stream in each.streams if not stream.trim_keys
         )
@@ -205,7 +207,7 @@ class Project:
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)
         )
 
-    def _origins(self) -> dict[str, frozenset[str]]:
+    def _namespaces_by_system(self) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = defaultdict(set)
         for connection in self.connections:
             for stream in connection.streams:
@@ -243,7 +245,7 @@ class Project:
                     f"{choice!r} has no streams: others write to it", where=str(self.path), code="choice_unsuitable"
                 )
             if not matching:
-                advice = config_file.unknown_key(choice, [*known, *names]).removeprefix("unknown key; ")
+                advice = config_file.unknown_key_message(choice, [*known, *names]).removeprefix("unknown key; ")
                 raise ConfigError(
                     f"no stream or connection is called {choice!r}; {advice}",
                     where=str(self.path),
@@ -310,7 +312,7 @@ class Project:
             yield store
 
 
-def _written(stream: Stream[Any]) -> ResourceName:
+def _written_resource(stream: Stream[Any]) -> ResourceName:
     """Return the resource of the platform that *stream* writes, or that its actions are about."""
     kind = stream.resource_type
     return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
@@ -339,13 +341,16 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     document = config_file.read(first, *overrides)
     file = document.check(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
-    url = _database(document, file.state, ("state",))
+    url = _parse_database_url(document, file.state, ("state",))
     if file.platform.rate.shared is not None:
-        _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
+        _parse_database_url(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     folder = (file.fleet and file.fleet.folder) or document.folder
-    spool, tokens = file.spool or _beside(url, folder, "spool"), _beside(url, folder, "tokens")
+    spool, tokens = (
+        file.spool or _folder_beside_state(url, folder, "spool"),
+        _folder_beside_state(url, folder, "tokens"),
+    )
     connections = tuple(replace(each, tokens=tokens / f"{each.name}.json") for each in connections)
-    retention = None if file.retention == "off" else span(file.retention)
+    retention = None if file.retention == "off" else parse_duration(file.retention)
     files = tuple(each for each in overrides if isinstance(each, Path))
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
@@ -381,7 +386,7 @@ def _check_waves(document: Document, project: Project, migration: MigrationConfi
                 )
 
 
-def _database(document: Document, address: str, place: Place) -> StateUrl:
+def _parse_database_url(document: Document, address: str, place: Place) -> StateUrl:
     try:
         return parse_url(address, document.folder)
     except ConfigError as error:
@@ -389,7 +394,7 @@ def _database(document: Document, address: str, place: Place) -> StateUrl:
         raise ConfigError(message, where=document.where(place), hint=error.hint, code=error.code) from error
 
 
-def _beside(url: StateUrl, folder: Path, kind: str) -> Path:
+def _folder_beside_state(url: StateUrl, folder: Path, kind: str) -> Path:
     """Return the folder of this *kind* beside a state, or in *folder* for a database of a server."""
     if url.drivername == "sqlite":
         return Path(f"{url.database}.{kind}")

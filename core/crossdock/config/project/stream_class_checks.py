@@ -32,10 +32,10 @@ from crossdock.mapping.stream_facts import (
 )
 from crossdock.resources import ResourceName
 from crossdock.values.author_code import described_class, type_text
-from crossdock.values.config_file import OF_TYPE, message_of, unknown_key
+from crossdock.values.config_file import OF_TYPE, finding_message, unknown_key_message
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
-from crossdock.values.finding_places import PlacedFinding, nearest, placed
-from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.finding_places import PlacedFinding, findings_of_nearest_choice, place_and_choices
+from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.records import is_reserved
 from crossdock.values.yaml_reader import Place
 
@@ -68,14 +68,14 @@ def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> 
     given: object = getattr(stream, "name", "")
     if not isinstance(given, str) or not is_name(given):
         raise ConfigError(
-            f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(type(stream)), code="connector_invalid"
+            f"{name}: not a valid stream name; {NAME_FORM}", hint=_fix_hint(type(stream)), code="connector_invalid"
         )
-    if wrong := misspelt(stream, _fits):
-        raise ConfigError(f"{name}: {wrong[1]}", hint=_hint(wrong[0]), code="connector_invalid")
+    if wrong := misspelt_attribute(stream, _is_possible_value):
+        raise ConfigError(f"{name}: {wrong[1]}", hint=_fix_hint(wrong[0]), code="connector_invalid")
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
     if problem := next(_problems(stream, targets), None):
-        raise ConfigError(f"{name}: {problem}", hint=_hint(type(stream)), code="connector_invalid")
+        raise ConfigError(f"{name}: {problem}", hint=_fix_hint(type(stream)), code="connector_invalid")
 
 
 def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
@@ -89,11 +89,11 @@ def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
         )
 
 
-def _hint(kind: type) -> str:
+def _fix_hint(kind: type) -> str:
     return f"fix class {described_class(kind)}"
 
 
-def _fits(name: str, value: Any) -> bool:
+def _is_possible_value(name: str, value: Any) -> bool:
     """Return whether *value* can be the attribute *name* of a stream."""
     if name not in _Declaration.model_fields:
         return False
@@ -110,32 +110,37 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         yield f"resource must be text such as 'product', not {type_text(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
-        advice = unknown_key(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
+        advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
     declared = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
     given = {name: getattr(stream, name) for name in declared}
     try:
         facts = _Declaration.model_validate(given)
     except ValidationError as error:
-        found = nearest(_finding(item, given) for item in error.errors(include_url=False, include_input=False))
+        found = findings_of_nearest_choice(
+            _finding(item, given) for item in error.errors(include_url=False, include_input=False)
+        )
         yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
-    yield from _mappings(given, {name: getattr(facts, name) for name in given}, ())
-    yield from _conflicts(stream, facts)
+    yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given}, ())
+    yield from _setting_conflicts(stream, facts)
     try:
         kind = destination(facts.resource, facts.to, targets)
     except PydanticCustomError as error:
         yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
         return
     stream.target_resource = None if facts.to == PLATFORM else kind
-    yield from _misfits(stream, facts, kind, targets)
+    yield from _resource_problems(stream, facts, kind, targets)
     members = [field.alias or name for name, field in kind.draft.model_fields.items()]
     for member in facts.personal:
         if member not in members:
-            yield f"personal: {member!r} is not a member; {unknown_key(member, members).removeprefix('unknown key; ')}"
+            advice = unknown_key_message(member, members).removeprefix("unknown key; ")
+            yield f"personal: {member!r} is not a member; {advice}"
 
 
-def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations) -> Iterator[str]:
+def _resource_problems(
+    stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations
+) -> Iterator[str]:
     if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
     if reason := empty_problem(facts.mode, facts.empty):
@@ -148,7 +153,7 @@ def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targe
         yield f"adopt {reason}"
 
 
-def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
     if reason := ours_problem(facts.ours, facts.skip, facts.reads):
         yield f"ours {reason}"
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
@@ -176,11 +181,13 @@ def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str
 
 def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
     path = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
-    place, choices = placed((), path, item["loc"][len(path) :], lambda each: _value_at(given, each) is not _NOTHING)
+    place, choices = place_and_choices(
+        (), path, item["loc"][len(path) :], lambda each: _value_at(given, each) is not _NOTHING
+    )
     of_type, context = item["type"].endswith(OF_TYPE), item.get("ctx", {})
     kind = "model_type" if "class_name" in context else item["type"]
     expected = context.get("expected")
-    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else message_of(item)
+    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else finding_message(item)
     message = f"must be {expected}" if expected else message
     return PlacedFinding(place, choices, message, message, of_type=of_type)
 
@@ -196,14 +203,14 @@ def _value_at(value: Any, place: Place) -> Any:
     return value
 
 
-def _mappings(given: Any, read: Any, place: Place) -> Iterator[str]:
+def _mappings_for_objects(given: Any, read: Any, place: Place) -> Iterator[str]:
     """Yield what is given as a mapping although the engine reads an object, into which a config file is turned."""
     if isinstance(read, ConfigModel):
         if isinstance(given, Mapping):
             yield f"{'.'.join(map(str, place))} must be made by {type(read).__name__}(...), not a mapping"
     elif isinstance(read, Mapping):
         for name in read:
-            yield from _mappings(given[name], read[name], (*place, name))
+            yield from _mappings_for_objects(given[name], read[name], (*place, name))
     elif isinstance(read, tuple):
         for number, (each, inner) in enumerate(zip(given, read, strict=True)):
-            yield from _mappings(each, inner, (*place, number))
+            yield from _mappings_for_objects(each, inner, (*place, number))

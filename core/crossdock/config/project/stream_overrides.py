@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from crossdock.config.declared_streams import check_members, members_of
+from crossdock.config.declared_streams import check_members, fields_by_member
 from crossdock.connector import Settings, Stream
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form, MemberOverrides
@@ -42,8 +42,8 @@ from crossdock.mapping.stream_facts import (
 )
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.values import exact_json
-from crossdock.values.config_file import Document, unknown_key
-from crossdock.values.config_models import ConfigModel, Name, misplaced
+from crossdock.values.config_file import Document, unknown_key_message
+from crossdock.values.config_models import ConfigModel, Name, finding_at
 
 Streams = tuple[Stream[Any], ...]
 
@@ -90,33 +90,33 @@ class StreamOverrides(ConfigModel):
         return self._resource_type
 
     @model_validator(mode="after")
-    def _fits(self, info: ValidationInfo) -> Self:
+    def _check_overrides(self, info: ValidationInfo) -> Self:
         stream: Stream[Any] | None = (info.context or {}).get("stream")
         if stream is None:
             return self  # checked again when it is known
         if self.deleted is not None and stream.mode == "snapshot":
-            raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
+            raise finding_at(("deleted",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None and stream.lists_existing:
-            raise misplaced(("deleted",), "cannot be set: the stream lists the records that exist")
+            raise finding_at(("deleted",), "cannot be set: the stream lists the records that exist")
         if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
-            raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
+            raise finding_at(("gone", "every"), EVERY_WITHOUT_LIST)
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
         if second := second_reading_problem(
             stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
         ):
-            raise misplaced(*second)
+            raise finding_at(*second)
         finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
         if reason := removal_problem(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
-            raise misplaced(("on_gone",), reason)
+            raise finding_at(("on_gone",), reason)
         adopt = self.adopt or stream.adopt
         if reason := adoption_problem(kind, adopt, stream.to, stream.contributes):
-            raise misplaced(("adopt",), reason)
+            raise finding_at(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):
-            if name not in members_of(draft):
-                raise misplaced(("personal", number), unknown_key(name, list(members_of(draft))))
+            if name not in fields_by_member(draft):
+                raise finding_at(("personal", number), unknown_key_message(name, list(fields_by_member(draft))))
         check_members(stream, kind, draft, self.map, ("map",), whole=False)
         return self
 
@@ -160,7 +160,7 @@ class StreamOverrides(ConfigModel):
 _OFF: Mapping[str, StreamOverrides] = {}  # by identity
 
 
-def _streams(value: Any, overrides: ValidatorFunctionWrapHandler) -> Any:
+def _parse_streams(value: Any, overrides: ValidatorFunctionWrapHandler) -> Any:
     return _OFF if value is False or value == "off" else overrides(value)  # YAML 1.1 reads off as false
 
 
@@ -175,12 +175,12 @@ class _StreamsSchema:
 class _Overridable(ConfigModel):
     """Settings of a connector whose streams a config may change."""
 
-    streams: Annotated[Mapping[Name, StreamOverrides], WrapValidator(_streams), _StreamsSchema] = {}
+    streams: Annotated[Mapping[Name, StreamOverrides], WrapValidator(_parse_streams), _StreamsSchema] = {}
     """What the config changes about streams that the connector declares in code, by the name of the stream; ``off`` for
     a connection that is only a target."""
 
 
-def configurable(settings: type[Settings]) -> type[Settings]:
+def with_stream_overrides(settings: type[Settings]) -> type[Settings]:
     """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings
@@ -189,7 +189,7 @@ def configurable(settings: type[Settings]) -> type[Settings]:
     return cast("type[Settings]", made)
 
 
-def overridden(
+def apply_overrides(
     document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
 ) -> tuple[Settings, Streams]:
     """Complete the overrides in *settings*, and apply them to *streams*. *data* is the content of *section*."""
@@ -205,7 +205,7 @@ def overridden(
     for name in settings.streams:
         place = (*section, "streams", name)
         if name not in declared:
-            message = unknown_key(name, list(declared)).replace("key", "stream", 1)
+            message = unknown_key_message(name, list(declared)).replace("key", "stream", 1)
             raise FindingsError([f"{document.where(place)}: {'.'.join(place)}: {message}"])
         checked = document.check(StreamOverrides, data["streams"][name], place, stream=declared[name])
         completed[name] = checked.completed(declared[name])

@@ -12,16 +12,16 @@ from crossdock.values.time_zones import first_showing, last_showing, local_time
 Window = tuple[datetime, datetime]
 
 
-def free_from(schedule: Schedule, instant: datetime) -> datetime:
+def first_instant_outside(schedule: Schedule, instant: datetime) -> datetime:
     """Return the first instant from *instant* on that is outside all blackouts."""
-    while ends := [end for begin, end in _windows(schedule, instant) if begin <= instant < end]:
+    while ends := [end for begin, end in _windows_around(schedule, instant) if begin <= instant < end]:
         instant = max(ends)
     return instant
 
 
-def shut_since(schedule: Schedule, instant: datetime) -> datetime:
+def start_of_blackouts(schedule: Schedule, instant: datetime) -> datetime:
     """Return the start of the unbroken series of blackouts that reaches *instant*, or *instant* itself."""
-    while begins := [begin for begin, end in _windows(schedule, instant) if begin < instant <= end]:
+    while begins := [begin for begin, end in _windows_around(schedule, instant) if begin < instant <= end]:
         instant = min(begins)
     return instant
 
@@ -29,11 +29,11 @@ def shut_since(schedule: Schedule, instant: datetime) -> datetime:
 def windows_between(schedule: Schedule, since: datetime, until: datetime) -> list[Window]:
     """Return the windows that overlap the time from *since* to *until*, in order."""
     days = range((until - since).days + 2)
-    found = {window for number in days for window in _windows(schedule, since + number * ONE_DAY)}
+    found = {window for number in days for window in _windows_around(schedule, since + number * ONE_DAY)}
     return sorted((begin, end) for begin, end in found if begin < until and end > since)
 
 
-def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
+def _windows_around(schedule: Schedule, around: datetime) -> Iterator[Window]:
     for blackout in schedule.blackouts:
         if blackout.instants:
             yield blackout.instants

@@ -11,7 +11,7 @@ DAY_NAMES = (*WEEKDAYS, "weekdays", "first_working_day", "last_working_day")
 ONE_DAY = timedelta(days=1)
 
 
-def is_working(day: date, holidays: Collection[date]) -> bool:
+def is_working_day(day: date, holidays: Collection[date]) -> bool:
     return day.weekday() < 5 and day not in holidays
 
 
@@ -21,7 +21,7 @@ def days_of_month(day: date) -> Iterator[date]:
 
 def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
     """Return whether a schedule runs on *day*. If it *moves*, a run on a holiday is on the next working day, once."""
-    return day not in holidays and (named(day) or (moves and _takes_over(day, named, holidays)))
+    return day not in holidays and (named(day) or (moves and _replaces_holiday(day, named, holidays)))
 
 
 def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
@@ -30,18 +30,18 @@ def is_named(day: date, days: Collection[str | int], holidays: Collection[date])
         return True
     if (day + ONE_DAY).day == 1 and any(isinstance(number, int) and number > day.day for number in days):
         return True
-    if not is_working(day, holidays) or not {"first_working_day", "last_working_day"}.intersection(days):
+    if not is_working_day(day, holidays) or not {"first_working_day", "last_working_day"}.intersection(days):
         return False
-    working = [other for other in days_of_month(day) if is_working(other, holidays)]
+    working = [other for other in days_of_month(day) if is_working_day(other, holidays)]
     return (day == working[0] and "first_working_day" in days) or (day == working[-1] and "last_working_day" in days)
 
 
-def _takes_over(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
+def _replaces_holiday(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
     """Return whether *day* is the next working day after a holiday that the schedule names."""
-    if not is_working(day, holidays):
+    if not is_working_day(day, holidays):
         return False
     earlier = day - ONE_DAY
-    while not is_working(earlier, holidays):
+    while not is_working_day(earlier, holidays):
         if earlier in holidays and named(earlier):
             return True
         earlier -= ONE_DAY

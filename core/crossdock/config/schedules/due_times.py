@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count, takewhile
 
-from crossdock.config.schedules.blackouts import free_from, shut_since
+from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.time_zones import first_showing, local_time
@@ -22,13 +22,13 @@ class Due:
     business_date: date
 
 
-def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
+def due_between(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """Yield what is due after *since* and not after *until*, in order. Parts of a span give the same as the whole."""
     since, until = _utc(since), _utc(until)
     back = timedelta(days=schedule.business_date == "previous_day")
     latest: Due | None = None
-    for planned, day in _planned(schedule, shut_since(schedule, since), until):
-        instant = free_from(schedule, planned)
+    for planned, day in _planned(schedule, start_of_blackouts(schedule, since), until):
+        instant = first_instant_outside(schedule, planned)
         if instant > until:
             return
         found = Due(instant, day - back)
@@ -40,11 +40,11 @@ def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
 def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
     """Yield what is due after the run *last*, or after an instant, and not after *until*, in order."""
     if isinstance(last, datetime):
-        return due(schedule, last, until)
-    return (one for one in due(schedule, last.instant - timedelta.resolution, until) if one > last)
+        return due_between(schedule, last, until)
+    return (one for one in due_between(schedule, last.instant - timedelta.resolution, until) if one > last)
 
 
-def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[Due]:
+def runs_to_catch_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[Due]:
     """Return the missed runs of *asked* to catch up with, in order. Blackouts that began since are not considered."""
     if schedule.catch_up == "none":
         return []
@@ -57,7 +57,7 @@ def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[t
     """Yield the instants and local dates of all days from *since* to *until*, before blackouts move them."""
     day = local_time(since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
-    while _begin(schedule, day) <= until:
+    while _beginning_of_day(schedule, day) <= until:
         if runs_on(day, schedule.names, schedule.holidays, moves=moves):
             for instant in _planned_on(schedule, day, since):
                 yield instant, day
@@ -66,17 +66,17 @@ def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[t
 
 def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[datetime]:
     if schedule.step is not None:
-        begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
+        begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
         first = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
         return takewhile(lambda instant: instant < end, (first + number * schedule.step for number in count()))
     if schedule.line is not None and schedule.line.has_wildcard_time:
-        return _showings(schedule, day)
+        return _instants_shown_on(schedule, day)
     return (first_showing(datetime.combine(day, at), schedule.zone) for at in schedule.times)
 
 
-def _showings(schedule: Schedule, day: date) -> list[datetime]:
+def _instants_shown_on(schedule: Schedule, day: date) -> list[datetime]:
     """Return every instant of *day* at which the clocks show one of the times: none if skipped, two if repeated."""
-    begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
+    begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
     locals_ = [datetime.combine(day, at) for at in schedule.times]
     if end - begin == ONE_DAY and local_time(begin, schedule.zone).time() == time():
         midnight = datetime.combine(day, time())
@@ -90,7 +90,7 @@ def _showings(schedule: Schedule, day: date) -> list[datetime]:
     return sorted(instant for instant in instants if begin <= instant < end)
 
 
-def _begin(schedule: Schedule, day: date) -> datetime:
+def _beginning_of_day(schedule: Schedule, day: date) -> datetime:
     """Return the first instant of a local day; for a skipped day, that of the next."""
     return first_showing(datetime.combine(day, time()), schedule.zone)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.config_durations import TimeOfDay
-from crossdock.values.config_file import unknown_key
+from crossdock.values.config_file import unknown_key_message
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.time_zones import first_showing, local_time
 
@@ -39,12 +39,14 @@ class JobConfig(ConfigModel):
         return today if today >= due else first_showing(datetime.combine(day + timedelta(days=1), at), zone)
 
 
-def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
+def jobs_in_order(jobs: Mapping[str, JobConfig]) -> list[str]:
     """Return the names of *jobs*, each after the jobs in its `after`, otherwise in file order, or raise ValueError."""
     for name, job in jobs.items():
         for other in job.after:
             if other not in jobs:
-                raise ValueError(f"job {name!r} is set to run after {other!r}: {unknown_key(other, list(jobs))}")
+                raise ValueError(
+                    f"job {name!r} is set to run after {other!r}: {unknown_key_message(other, list(jobs))}"
+                )
     try:
         return list(TopologicalSorter({name: job.after for name, job in jobs.items()}).static_order())
     except CycleError as error:

@@ -12,18 +12,25 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from crossdock.config.schedules.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
+from crossdock.config.schedules.calendar_days import (
+    DAY_NAMES,
+    ONE_DAY,
+    WEEKDAYS,
+    days_of_month,
+    is_named,
+    is_working_day,
+)
 from crossdock.values.config_durations import (
     A_TIME,
     TIME_SCHEMA,
+    check_time_of_day,
     duration_schema,
     is_duration,
     is_time,
-    span,
-    time_of_day,
+    parse_duration,
 )
 from crossdock.values.config_models import ConfigModel
-from crossdock.values.time_zones import zone_name
+from crossdock.values.time_zones import check_zone_name
 
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config
 _MINUTES = 24 * 60
@@ -31,33 +38,33 @@ _YEARS = range(1900, 9999)  # leaves room for arithmetic within Python's years 1
 _UNITS = "smhd"
 
 
-def _items(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ValueError("name at least one, or omit the key")
     return items
 
 
-def _times(value: Any) -> tuple[str, ...]:
-    return tuple(sorted({time_of_day(item) for item in _items(value)}))
+def _parse_times(value: Any) -> tuple[str, ...]:
+    return tuple(sorted({check_time_of_day(item) for item in _as_list(value)}))
 
 
-def _days(value: Any) -> tuple[str | int, ...]:
-    for item in _items(value):
+def _parse_days(value: Any) -> tuple[str | int, ...]:
+    for item in _as_list(value):
         if item not in DAY_NAMES and not (type(item) is int and 1 <= item <= 31):
             near = get_close_matches(str(item), DAY_NAMES, n=1)
             advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(DAY_NAMES)}, and numbers from 1 to 31"
             raise ValueError(f"{str(item)!r} is not a day to run on; {advice}")
-    return tuple(dict.fromkeys(_items(value)))
+    return tuple(dict.fromkeys(_as_list(value)))
 
 
-def _dates(value: Any) -> tuple[date, ...]:
+def _parse_dates(value: Any) -> tuple[date, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("must be a list of dates: [2026-12-25]")  # noqa: TRY004  pydantic needs this type
-    return tuple(sorted({_date(item) for item in value}))
+    return tuple(sorted({_parse_date(item) for item in value}))
 
 
-def _date(value: Any) -> date:
+def _parse_date(value: Any) -> date:
     if type(value) is date:
         return value
     try:
@@ -66,13 +73,13 @@ def _date(value: Any) -> date:
         raise ValueError(f"{str(value)!r} is not a date such as 2026-12-25") from None
 
 
-def _duration(value: Any) -> str:
+def _parse_duration(value: Any) -> str:
     if not is_duration(value, _UNITS):
         raise ValueError(f"{str(value)!r} is not a duration such as 90s, 15m, 6h or 2d: 1 to 99999 and a unit")
     return str(value)
 
 
-def _moment(value: Any) -> str:
+def _parse_moment(value: Any) -> str:
     if is_time(value):
         return str(value)
     try:  # YAML parses an instant without quotes
@@ -87,7 +94,7 @@ def _moment(value: Any) -> str:
     return instant.isoformat()
 
 
-def _cron(text: str) -> str:
+def _check_cron_line(text: str) -> str:
     CronLine(text)
     return text
 
@@ -100,10 +107,10 @@ def _one_or_more(item: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]})
 
 
-Times = Annotated[tuple[str, ...], BeforeValidator(_times), _one_or_more(TIME_SCHEMA)]
-Days = Annotated[tuple[str | int, ...], BeforeValidator(_days), _one_or_more(_DAY_SCHEMA)]
-Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
-Moment = Annotated[str, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
+Times = Annotated[tuple[str, ...], BeforeValidator(_parse_times), _one_or_more(TIME_SCHEMA)]
+Days = Annotated[tuple[str | int, ...], BeforeValidator(_parse_days), _one_or_more(_DAY_SCHEMA)]
+Duration = Annotated[str, BeforeValidator(_parse_duration), duration_schema(_UNITS)]
+Moment = Annotated[str, BeforeValidator(_parse_moment), WithJsonSchema({"type": "string"})]
 
 
 class Blackout(ConfigModel):
@@ -119,7 +126,7 @@ class Blackout(ConfigModel):
     """The same kind as ``from``. A time of day before ``from`` is on the next day."""
 
     @model_validator(mode="after")
-    def _not_empty(self) -> Self:
+    def _check_window(self) -> Self:
         if is_time(self.from_) != is_time(self.to):
             raise ValueError("from and to must both be times of day, or both instants")
         if self.from_ == self.to or (self.instants and self.instants[0] >= self.instants[1]):
@@ -143,22 +150,23 @@ class Schedule(ConfigModel):
     A time of day that the clocks skip is due right after the change; one that they repeat is due the first time.
     """
 
-    time_zone: Annotated[str, AfterValidator(zone_name)]
+    time_zone: Annotated[str, AfterValidator(check_zone_name)]
     """IANA name. All dates and times of the schedule are local to it."""
     at: Times | None = None
     """Times of day, such as "02:30", in quotes. On a date that the zone skipped they are due right after it."""
     every: Duration | None = None
     """Interval of up to 24h, such as ``15m`` or ``6h``, counted from the first instant of each local day; the last one
     of a day may be shorter. A repeated hour has its runs twice, a skipped one has none."""
-    cron: Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "pattern": _CRON_PATTERN})] | None = (
-        None
-    )
+    cron: (
+        Annotated[str, AfterValidator(_check_cron_line), WithJsonSchema({"type": "string", "pattern": _CRON_PATTERN})]
+        | None
+    ) = None
     """Crontab line of five fields, such as "30 2 * * 1-5", or @hourly, @daily, @weekly, @monthly or @yearly. As in
     Debian's cron, a line whose minute or hour begins with * follows the clocks when they change."""
     days: Days = WEEKDAYS
     """Local dates to run on: mon to sun, weekdays (Monday to Friday), first_working_day, last_working_day (of the
     month), or numbers from 1 to 31; in a month that lacks the number, its last day. Not with cron."""
-    holidays: Annotated[tuple[date, ...], BeforeValidator(_dates)] = ()
+    holidays: Annotated[tuple[date, ...], BeforeValidator(_parse_dates)] = ()
     """Dates that are not working days, and on which the job does not run."""
     on_holiday: Literal["skip", "next_working_day"] = "skip"
     """Whether a run on a holiday is skipped or moved to the ``next_working_day``. The day it moves to runs once, for
@@ -173,7 +181,7 @@ class Schedule(ConfigModel):
     """Windows in which no run starts. A run that is due inside is due at its end, for the business date that it had."""
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_possible(self) -> Self:
         if [self.at, self.every, self.cron].count(None) != 2:
             raise ValueError("needs exactly one of at, every and cron")
         if self.step and self.step > ONE_DAY:
@@ -181,7 +189,7 @@ class Schedule(ConfigModel):
         if self.line and self.days != WEEKDAYS:
             raise ValueError("days does not apply to cron, whose last three fields name the days")
         if self.catch_up == "all":
-            _refuse_flood(self.step or ONE_DAY / len(self.times), span(self.catch_up_within))
+            _refuse_flood(self.step or ONE_DAY / len(self.times), parse_duration(self.catch_up_within))
         if {"first_working_day", "last_working_day"}.intersection(self.days):
             _refuse_months_off(self.holidays)
         _refuse_days_blacked_out([blackout.times for blackout in self.blackouts if blackout.times])
@@ -205,11 +213,11 @@ class Schedule(ConfigModel):
 
     @cached_property
     def step(self) -> timedelta | None:
-        return None if self.every is None else span(self.every)
+        return None if self.every is None else parse_duration(self.every)
 
     @cached_property
     def within(self) -> timedelta:
-        return span(self.catch_up_within)
+        return parse_duration(self.catch_up_within)
 
 
 def _refuse_flood(step: timedelta, within: timedelta) -> None:
@@ -223,7 +231,7 @@ def _refuse_flood(step: timedelta, within: timedelta) -> None:
 
 def _refuse_months_off(holidays: Sequence[date]) -> None:
     for first in sorted({day.replace(day=1) for day in holidays}):
-        if not any(is_working(day, holidays) for day in days_of_month(first)):
+        if not any(is_working_day(day, holidays) for day in days_of_month(first)):
             raise ValueError(f"{first:%Y-%m} has no working day: all are holidays")
 
 

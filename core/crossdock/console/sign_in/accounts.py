@@ -53,7 +53,7 @@ class AccountFile:
         """Return the accounts by name. Raises ConfigError."""
         with self._lock:
             try:
-                if self._read is None or self._read[0] != _stamp(self.path.stat()):
+                if self._read is None or self._read[0] != _file_stamp(self.path.stat()):
                     self._read = self._load()
             except OSError as error:
                 hint = f"crossdock console account add NAME --role administrator --accounts {self.path}"
@@ -64,12 +64,12 @@ class AccountFile:
                 ) from None
             return self._read[1]
 
-    def checked(self, name: str, password: str) -> Account | None:
+    def authenticate(self, name: str, password: str) -> Account | None:
         """Return the account if the password is right. Raises ConfigError or `BusyError`."""
         account = self.all().get(name)
-        return account if hashes().matches(password, account and account.password) else None
+        return account if password_hashes_module().verify_password(password, account and account.password) else None
 
-    def person(self, signed_in: Account) -> Person | None:
+    def current_person(self, signed_in: Account) -> Person | None:
         """Return who has *signed_in*, with the present roles; None if the account or its password is another by now."""
         account = self.all().get(signed_in.name)
         if account is None or account.password != signed_in.password:
@@ -83,7 +83,7 @@ class AccountFile:
         if not _NAME.fullmatch(name):
             hint = "1 to 63 lower-case letters, digits, and . _ @ + -; the first is a letter or a digit"
             raise ConfigError(f"{name!r} is no name of an account", hint=hint, code="account_invalid")
-        made = Account(name, _hash_of(password), roles)
+        made = Account(name, _hash_of_valid_password(password), roles)
         accounts = self.all() if self.path.exists() else {}
         if name in accounts:
             hint = "'crossdock console account role' and 'password' change it"
@@ -97,7 +97,7 @@ class AccountFile:
         self._write({each.name: each for each in self.all().values() if each != known})
 
     def set_password(self, name: str, password: str) -> None:
-        made = _hash_of(password)
+        made = _hash_of_valid_password(password)
         self._write({**self.all(), name: replace(self.get(name), password=made)})
 
     def set_roles(self, name: str, roles: Mapping[str, Role]) -> None:
@@ -126,13 +126,15 @@ class AccountFile:
             content = read_bounded(file, _MAX_BYTES)
         try:
             stored = _CONTENT.validate_json(content)
-            accounts = {name: Account(name, each.password, _roles(each.roles)) for name, each in stored.items()}
+            accounts = {
+                name: Account(name, each.password, _roles_by_tenant(each.roles)) for name, each in stored.items()
+            }
         except (ValidationError, KeyError):
             hint = "restore it, or add the accounts to a new file"
             raise ConfigError(
                 "this is no file of accounts", where=str(self.path), hint=hint, code="file_unreadable"
             ) from None
-        return _stamp(found), accounts
+        return _file_stamp(found), accounts
 
     def _write(self, accounts: Mapping[str, Account]) -> None:
         stored = {
@@ -149,20 +151,20 @@ class AccountFile:
             ) from error
 
 
-def _roles(stored: Mapping[str, str]) -> Mapping[str, Role]:
+def _roles_by_tenant(stored: Mapping[str, str]) -> Mapping[str, Role]:
     return {tenant: Role[role.upper()] for tenant, role in stored.items()}
 
 
-def _hash_of(password: str) -> str:
+def _hash_of_valid_password(password: str) -> str:
     if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
         raise ConfigError(
             f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters", code="account_invalid"
         )
-    made: str = hashes().hashed(password)
+    made: str = password_hashes_module().hash_password(password)
     return made
 
 
-def hashes() -> ModuleType:
+def password_hashes_module() -> ModuleType:
     """Return `password_hashes`. Raises ConfigError if its library is not installed."""
     if find_spec("argon2") is None:
         raise ConfigError("accounts need argon2-cffi", hint="pip install 'crossdock[console]'", code="library_missing")
@@ -171,5 +173,5 @@ def hashes() -> ModuleType:
     return password_hashes
 
 
-def _stamp(found: os.stat_result) -> _Stamp:
+def _file_stamp(found: os.stat_result) -> _Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -26,19 +26,19 @@ class UnknownKeyError(InvalidIdTokenError):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedClaims:
     issuer: str
     audience: str
     nonce: str
 
 
-def claims(token: str, keys: object, expected: Expected, now: int) -> Mapping[str, Any]:
+def verified_claims(token: str, keys: object, expected: ExpectedClaims, now: int) -> Mapping[str, Any]:
     """Return the claims of *token*, signed by one of *keys* (the member of a JWK set). Raises InvalidIdTokenError."""
     registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
     registry.max_header_length = 8_192  # some providers put their certificates there
     try:
-        found = jwt.decode(token, KeySet(list(_usable(keys))), registry=registry).claims
-        _registry(expected, now).validate(found)
+        found = jwt.decode(token, KeySet(list(_signature_keys(keys))), registry=registry).claims
+        _claims_rules(expected, now).validate(found)
     except InvalidKeyIdError:
         raise UnknownKeyError("it is signed by an unknown key") from None
     except JoseError as error:
@@ -51,7 +51,7 @@ def claims(token: str, keys: object, expected: Expected, now: int) -> Mapping[st
     return found
 
 
-def _registry(expected: Expected, now: int) -> jwt.JWTClaimsRegistry:
+def _claims_rules(expected: ExpectedClaims, now: int) -> jwt.JWTClaimsRegistry:
     return jwt.JWTClaimsRegistry(
         now,
         LEEWAY_S,
@@ -64,7 +64,7 @@ def _registry(expected: Expected, now: int) -> jwt.JWTClaimsRegistry:
     )
 
 
-def _usable(keys: object) -> Iterator[Key]:
+def _signature_keys(keys: object) -> Iterator[Key]:
     """Yield the public keys for signatures; others of the set are for other clients."""
     for each in keys if isinstance(keys, list) else ():
         kind = _KINDS.get(each.get("kty", "")) if isinstance(each, dict) else None

@@ -32,7 +32,7 @@ from crossdock.reading.transport.oauth_messages import (
     pkce_challenge,
     refusal_text,
 )
-from crossdock.values.addresses import endpoint, web_address
+from crossdock.values.addresses import check_endpoint, check_web_address
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path
 
@@ -73,7 +73,7 @@ class _Flows:
         kept = urlsafe_b64encode(wanted.encode() if len(wanted) <= _MAX_WANTED else b"/").decode().rstrip("=")
         return self._flow(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
 
-    def of(self, session: str, state: str) -> _Flow | None:
+    def find(self, session: str, state: str) -> _Flow | None:
         """Return the flow of a *state* that was given to this *session* and has not ended."""
         content, _, _ = state.rpartition(".")
         flow = self._flow(session, content)
@@ -106,15 +106,15 @@ class OpenIdProvider:
     """A provider. Any thread may use it. Nothing is requested before the first person signs in."""
 
     def __init__(self, settings: OpenIdSettings, clock: Clock) -> None:
-        id_tokens()
+        id_tokens_module()
         self.settings, self._clock = settings, clock
         self._flows, self._lock = _Flows(clock), threading.Lock()
         self._metadata: _Metadata | None = None
 
-    def address(self, session: str, origin: str, wanted: str) -> str:
+    def authorization_address(self, session: str, origin: str, wanted: str) -> str:
         """Return where the browser goes, to come back to *origin* and then to *wanted*. Raises RemoteError."""
         flow = self._flows.begin(session, wanted)
-        found = self._read(fresh=False).authorization_endpoint
+        found = self._read_metadata(fresh=False).authorization_endpoint
         query = urlencode(
             {
                 "response_type": "code",
@@ -129,9 +129,9 @@ class OpenIdProvider:
         )
         return f"{found}{'&' if '?' in found else '?'}{query}"
 
-    def answered(self, session: str, origin: str, query: Mapping[str, str]) -> tuple[Person, str]:
+    def person_of_answer(self, session: str, origin: str, query: Mapping[str, str]) -> tuple[Person, str]:
         """Return who has signed in, and the page that was wanted. Raises RefusedError or RemoteError."""
-        flow = self._flows.of(session, query.get("state", ""))
+        flow = self._flows.find(session, query.get("state", ""))
         if flow is None:
             raise RefusedError("This answer belongs to no sign-in of this browser, or it came too late.")
         if query.get("iss", self.settings.issuer) != self.settings.issuer:  # RFC 9207
@@ -139,15 +139,15 @@ class OpenIdProvider:
         if "code" not in query:
             code = query.get("error", "")
             raise RefusedError(f"The provider refused: {code if _CODE.fullmatch(code) else 'it sent no code'}.")
-        token = self._id_token(query["code"], origin, flow)
-        found = self._claims(token, flow)
-        return self._person(found), flow.wanted
+        token = self._request_id_token(query["code"], origin, flow)
+        found = self._verified_claims(token, flow)
+        return self._person_of_claims(found), flow.wanted
 
-    def _person(self, found: Mapping[str, Any]) -> Person:
-        name = _name(found, self.settings.person)
+    def _person_of_claims(self, found: Mapping[str, Any]) -> Person:
+        name = _name_of_person(found, self.settings.person)
         roles = dict[str, Role]()
         for rule in self.settings.roles:
-            if _fits(found, rule):
+            if _has_claim_value(found, rule):
                 for tenant in rule.tenants or (ALL_TENANTS,):
                     roles[tenant] = max(Role[rule.role.upper()], roles.get(tenant, Role.VIEWER))
         everywhere = roles.get(ALL_TENANTS, Role.VIEWER)
@@ -158,7 +158,7 @@ class OpenIdProvider:
 
     # ---- requests
 
-    def _id_token(self, code: str, origin: str, flow: _Flow) -> str:
+    def _request_id_token(self, code: str, origin: str, flow: _Flow) -> str:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -169,7 +169,7 @@ class OpenIdProvider:
         if self.settings.client_secret is not None:
             secret = self.settings.client_secret.reveal()
             fields, headers = client_authentication(self.settings.client_id, secret, self.settings.client_auth)
-        address = self._read(fresh=False).token_endpoint
+        address = self._read_metadata(fresh=False).token_endpoint
         headers |= {"content-type": "application/x-www-form-urlencoded"}
         answer = self._send("POST", address, urlencode(form | fields).encode(), headers)
         token = answer.get("id_token")
@@ -177,23 +177,23 @@ class OpenIdProvider:
             raise RefusedError("The provider gave no ID token.")
         return token
 
-    def _claims(self, token: str, flow: _Flow) -> Mapping[str, Any]:
-        verifier, now = id_tokens(), int(self._clock.now().timestamp())
-        expected = verifier.Expected(self.settings.issuer, self.settings.client_id, flow.nonce)
+    def _verified_claims(self, token: str, flow: _Flow) -> Mapping[str, Any]:
+        verifier, now = id_tokens_module(), int(self._clock.now().timestamp())
+        expected = verifier.ExpectedClaims(self.settings.issuer, self.settings.client_id, flow.nonce)
 
         def claims(keys: object) -> Mapping[str, Any]:
-            found: Mapping[str, Any] = verifier.claims(token, keys, expected, now)
+            found: Mapping[str, Any] = verifier.verified_claims(token, keys, expected, now)
             return found
 
         try:
             try:
-                return claims(self._read(fresh=False).keys)
+                return claims(self._read_metadata(fresh=False).keys)
             except verifier.UnknownKeyError:
-                return claims(self._read(fresh=True).keys)
+                return claims(self._read_metadata(fresh=True).keys)
         except verifier.InvalidIdTokenError as error:
             raise RefusedError(f"The ID token of the provider is not valid: {error}.") from None
 
-    def _read(self, *, fresh: bool) -> _Metadata:
+    def _read_metadata(self, *, fresh: bool) -> _Metadata:
         """Return what the provider says of itself (OpenID Connect Discovery), and its keys."""
         with self._lock:
             now = self._clock.monotonic()
@@ -204,10 +204,10 @@ class OpenIdProvider:
                     raise UnauthorizedError(
                         "the provider names another issuer", where=address, code="openid_provider_refused"
                     )
-                keys = self._send("GET", _address(found, "jwks_uri", web_address)).get("keys")
+                keys = self._send("GET", _checked_address(found, "jwks_uri", check_web_address)).get("keys")
                 self._metadata = _Metadata(
-                    _address(found, "authorization_endpoint", web_address),
-                    _address(found, "token_endpoint", endpoint),
+                    _checked_address(found, "authorization_endpoint", check_web_address),
+                    _checked_address(found, "token_endpoint", check_endpoint),
                     keys,
                     now,
                 )
@@ -232,7 +232,7 @@ class OpenIdProvider:
         return found
 
 
-def _address(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -> str:
+def _checked_address(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -> str:
     value = found.get(name)
     try:
         return check(value if isinstance(value, str) else "")
@@ -240,7 +240,7 @@ def _address(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -
         raise UnauthorizedError(f"{name} of the provider {error}", code="openid_provider_refused") from None
 
 
-def _name(found: Mapping[str, Any], claim: str) -> str:
+def _name_of_person(found: Mapping[str, Any], claim: str) -> str:
     value = found.get(claim)
     is_name = (
         isinstance(value, str) and value.strip() and not (claim == "email" and found.get("email_verified") is False)
@@ -248,12 +248,12 @@ def _name(found: Mapping[str, Any], claim: str) -> str:
     return str(value if is_name else found["sub"]).strip()[:_NAME_LENGTH]
 
 
-def _fits(found: Mapping[str, Any], rule: RoleRule) -> bool:
+def _has_claim_value(found: Mapping[str, Any], rule: RoleRule) -> bool:
     value = at_path(found, rule.claim)
     return rule.value in value if isinstance(value, list) else bool(value == rule.value)
 
 
-def id_tokens() -> ModuleType:
+def id_tokens_module() -> ModuleType:
     """Return `id_tokens`. Raises ConfigError if its library is not installed."""
     if find_spec("joserfc") is None:
         raise ConfigError(

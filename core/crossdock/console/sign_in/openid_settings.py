@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.values import config_file
-from crossdock.values.addresses import endpoint
+from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import ConfigModel, SecretRef
 
 
@@ -30,7 +30,7 @@ class RoleRule(ConfigModel):
 class OpenIdSettings(ConfigModel):
     """A provider at which the console is registered as a client."""
 
-    issuer: Annotated[str, AfterValidator(endpoint)]
+    issuer: Annotated[str, AfterValidator(check_endpoint)]
     """The issuer, exactly as the provider names itself; https, or http on this machine."""
     client_id: str
     """The name of the console at the provider."""
@@ -50,7 +50,7 @@ class OpenIdSettings(ConfigModel):
     """Proxy and certificates, as in ``platform.http``."""
 
 
-def load(path: Path) -> OpenIdSettings:
+def load_openid_settings(path: Path) -> OpenIdSettings:
     """Read the file. Raises ConfigError."""
     document = config_file.read(path)
     return document.check(OpenIdSettings, document.data)

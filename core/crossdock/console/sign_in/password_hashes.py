@@ -10,7 +10,7 @@ from secrets import token_hex
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from crossdock.console.sign_in.attempts import BusyError
+from crossdock.console.sign_in.attempt_limiter import BusyError
 
 AT_ONCE = 2  # each takes 64 MiB, and anybody can ask for one
 WAITS_S = 2.0
@@ -18,11 +18,11 @@ _HASHER = PasswordHasher()
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
 
 
-def hashed(password: str) -> str:
-    return _HASHER.hash(_bytes(password))
+def hash_password(password: str) -> str:
+    return _HASHER.hash(_normalized_bytes(password))
 
 
-def matches(password: str, known: str | None) -> bool:
+def verify_password(password: str, known: str | None) -> bool:
     """Return whether *known* is the hash of *password*. For None, an unknown account, it takes as long.
 
     Raises BusyError.
@@ -30,7 +30,7 @@ def matches(password: str, known: str | None) -> bool:
     if not _RUNNING.acquire(timeout=WAITS_S):
         raise BusyError
     try:
-        _HASHER.verify(known or _of_nobody(), _bytes(password))
+        _HASHER.verify(known or _hash_of_random_password(), _normalized_bytes(password))
     except (Argon2Error, InvalidHashError):
         return False
     else:
@@ -40,10 +40,10 @@ def matches(password: str, known: str | None) -> bool:
 
 
 @cache
-def _of_nobody() -> str:
+def _hash_of_random_password() -> str:
     return _HASHER.hash(token_hex())
 
 
-def _bytes(password: str) -> bytes:
+def _normalized_bytes(password: str) -> bytes:
     """Encode it alike however a keyboard composes letters (RFC 8265 section 4.2)."""
     return unicodedata.normalize("NFC", password).encode(errors="surrogatepass")

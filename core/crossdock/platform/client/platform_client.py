@@ -64,7 +64,7 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         try:
-            address = addresses.checked_base_url(base_url)
+            address = addresses.check_base_url(base_url)
         except ValueError as error:
             raise ConfigError(f"the base_url {error}", code="address_invalid") from None
         if not _TENANT.fullmatch(tenant):

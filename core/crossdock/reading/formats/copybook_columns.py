@@ -23,7 +23,7 @@ from crossdock.reading.formats.cobol_copybook import (
 )
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.config_models import ConfigModel, ConfigPath, misplaced
+from crossdock.values.config_models import ConfigModel, ConfigPath, finding_at
 from crossdock.values.local_files import read_regular
 
 Items = tuple[Annotated[str, Field(min_length=1)], ...]
@@ -55,7 +55,7 @@ class Copybook(ConfigModel):
         try:
             return read_regular(self.file, MAX_SOURCE_BYTES)
         except OSError as error:
-            raise misplaced(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
+            raise finding_at(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
 
     @field_serializer("file")
     def _digest(self, file: Path) -> str:
@@ -70,7 +70,7 @@ class Copybook(ConfigModel):
             self.refuse(error)
 
     def refuse(self, error: CopybookError) -> NoReturn:
-        raise misplaced(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
+        raise finding_at(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

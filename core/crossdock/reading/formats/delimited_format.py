@@ -13,7 +13,7 @@ from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, check_record_types, has_trailer, states_count_of
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, finding_at
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
 _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
@@ -126,7 +126,7 @@ class DelimitedFormat(FileLayout):
         check_record_types(self.record_types, self.records)
         for name, kind in self.record_types.items():
             if self.type_field >= len(kind.names):
-                raise misplaced(("record_types", name, "names"), f"lack field {self.type_field}, that of the code")
+                raise finding_at(("record_types", name, "names"), f"lack field {self.type_field}, that of the code")
         return self
 
     @model_validator(mode="after")

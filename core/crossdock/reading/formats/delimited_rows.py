@@ -16,7 +16,7 @@ from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import InvalidByte, Piece, as_text, split_last_record, split_piece
-from crossdock.values.records import LINE, own_column
+from crossdock.values.records import LINE, internal_column
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
@@ -30,7 +30,7 @@ STRICT_BYTES = 2 << 10
 """The strict parser reads a piece of this size sooner than polars can be called."""
 _STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
-_BESIDE = own_column("beside")
+_BESIDE = internal_column("beside")
 _COUNT = re.compile("[0-9]{1,18}")
 _FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses others
 

@@ -18,7 +18,7 @@ from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values import yaml_reader
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, finding_at
 
 SET = "set"
 """The name of the outermost loop: the transaction set or message, with the headers around it."""
@@ -92,9 +92,9 @@ class EdiColumn(ConfigModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if self.to is not None and (self.to <= self.element or self.qualifier is not None):
-            raise misplaced(("to",), "is an element after that of at, and stands without qualifier")
+            raise finding_at(("to",), "is an element after that of at, and stands without qualifier")
         if self.decimals is not None and self.as_ != "number":
-            raise misplaced(("decimals",), "is for numbers: declare as: number")
+            raise finding_at(("decimals",), "is for numbers: declare as: number")
         return self
 
     @property
@@ -151,15 +151,15 @@ class EdiFormat(FileLayout):
         try:
             check_column_names(list(self.columns))
         except ValueError as error:
-            raise misplaced(("columns",), str(error)) from None
+            raise finding_at(("columns",), str(error)) from None
         if SET in self.loops:
-            raise misplaced(("loops", SET), f"{SET} is the name of the whole set")
+            raise finding_at(("loops", SET), f"{SET} is the name of the whole set")
         known = [SET, *self.loops]
         named = [(("loops", name, "in"), each) for name, loop in self.loops.items() for each in loop.parents]
         named += [(("columns", name, "loop"), each.loop) for name, each in self.columns.items() if each.loop]
         for place, loop_name in [(("rows",), self.rows), *named]:
             if loop_name not in known:
-                raise misplaced(place, f"names no loop: there are {', '.join(known)}")
+                raise finding_at(place, f"names no loop: there are {', '.join(known)}")
         return self
 
     @property
@@ -226,7 +226,7 @@ def ready_layout_named(ready: Mapping[str, Mapping[str, Any]], name: str, kind: 
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:
-        raise misplaced(("layout",), f"is not a ready layout: there are {', '.join(known)}")
+        raise finding_at(("layout",), f"is not a ready layout: there are {', '.join(known)}")
     return ready[name]
 
 

@@ -23,7 +23,7 @@ from crossdock.reading.formats.record_types import (
     states_count_of,
 )
 from crossdock.reading.formats.text_encodings import has_no_shifts, is_single_byte, known_encoding
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, finding_at
 
 
 class _Placed(Protocol):
@@ -145,7 +145,9 @@ class FixedWidthFormat(FileLayout):
         if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._drops_characters):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
         if self.count == "bytes" and not has_no_shifts(self.encoding):
-            raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
+            raise finding_at(
+                ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
+            )
         if self.record_types is not None:
             self._check_types(self.types)
         if self.is_binary:
@@ -153,9 +155,9 @@ class FixedWidthFormat(FileLayout):
         for name, kind in self.types.items():
             if kind.end > self.length_of(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
-                raise misplaced(place, f"end at position {kind.end}, after the length of {self.length_of(name)}")
+                raise finding_at(place, f"end at position {kind.end}, after the length of {self.length_of(name)}")
             if self.line_end == "none" and self.copybook is None and kind.length not in {None, self.length}:
-                raise misplaced(("record_types", name, "length"), "records without line ends have one length")
+                raise finding_at(("record_types", name, "length"), "records without line ends have one length")
         return self
 
     @property
@@ -206,7 +208,7 @@ class FixedWidthFormat(FileLayout):
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
-            raise misplaced(("record_type", "column"), message)
+            raise finding_at(("record_type", "column"), message)
         return CodePlace(found[0].at, found[0].length)
 
     @property
@@ -247,32 +249,32 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_type and records belong to record_types")
         for name, kind in (self.record_types or {}).items():
             if self.copybook is None and (kind.items or not kind.columns):
-                raise misplaced(("record_types", name), "declare its columns; items are those of a copybook")
+                raise finding_at(("record_types", name), "declare its columns; items are those of a copybook")
             if self.copybook is not None and (kind.columns or kind.length):
-                raise misplaced(("record_types", name), "the copybook has its columns and its length")
+                raise finding_at(("record_types", name), "the copybook has its columns and its length")
 
     def _check_binary(self) -> None:
         if not is_single_byte(self.encoding):
             message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
-            raise misplaced(("encoding",), message)
+            raise finding_at(("encoding",), message)
         if self.count == "characters":
-            raise misplaced(("count",), "positions in binary records count bytes")
+            raise finding_at(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
         self._check_codes()
         place, tables = self.code_place, self._varying_tables
         if tables and place and place.at + place.length > min(table.at for table in tables):
-            raise misplaced(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
+            raise finding_at(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
         if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
-            raise misplaced(("length",), message)
+            raise finding_at(("length",), message)
         lengths = {self.length_of(name) for name in self.types}
         if self.line_end in {"line_feed", "nel"} and self.has_bytes and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
         named = [table.name for table in self.layouts[self.type_to_read].tables] if self.layouts else []
         if self.table_of_rows is not None and self.table_of_rows not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
-            raise misplaced(("copybook", "rows"), f"there is no table {self.table_of_rows}; {told}")
+            raise finding_at(("copybook", "rows"), f"there is no table {self.table_of_rows}; {told}")
 
     def _check_codes(self) -> None:
         for name, kind in self.types.items():
@@ -281,7 +283,7 @@ class FixedWidthFormat(FileLayout):
             except UnicodeEncodeError:
                 if not kind.otherwise:
                     message = f"its code has characters that {self.encoding} has not"
-                    raise misplaced(("record_types", name), message) from None
+                    raise finding_at(("record_types", name), message) from None
 
     @property
     def _varying_tables(self) -> list[Table]:
@@ -307,11 +309,11 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
             if self.code_place and len(kind.code or name) > self.code_place.length and not kind.otherwise:
-                raise misplaced(("record_types", name), f"its code is longer than {self.code_place.length} characters")
+                raise finding_at(("record_types", name), f"its code is longer than {self.code_place.length} characters")
             for column in (*kind.counts, *kind.sums):
                 if kind.columns[column].decimals is None:
-                    raise misplaced(("record_types", name, "columns", column), "states a number: declare decimals")
+                    raise finding_at(("record_types", name, "columns", column), "states a number: declare decimals")
             for column, of in kind.sums.items():
                 summed, _, what = of.partition(".")
                 if types[summed].columns[what].decimals is None:
-                    raise misplaced(("record_types", name, "sums", column), f"{of} is not a number: declare decimals")
+                    raise finding_at(("record_types", name, "sums", column), f"{of} is not a number: declare decimals")

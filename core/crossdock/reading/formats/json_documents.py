@@ -19,7 +19,7 @@ from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import MISSING, is_pointer, member, member_name
 
 MAX_MEMBERS = 10_000
@@ -76,7 +76,7 @@ class JsonFormat(FileLayout):
     def _check_count_is_outside(self) -> Self:
         records = path_names(self.records)
         if self.count is not None and path_names(self.count)[: len(records)] == records:
-            raise misplaced(("count",), "must be outside of the records")
+            raise finding_at(("count",), "must be outside of the records")
         return self
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, finding_at
 
 Code = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\r\n]*$")]
 
@@ -101,9 +101,9 @@ def has_trailer(types: Mapping[str, RecordType]) -> bool:
 def check_record_types(types: Mapping[str, RecordType], records: str | None) -> None:
     """Raise PydanticCustomError for the first type that does not fit, with its place in the format."""
     if records is None or records not in types:
-        raise misplaced(("records",), f"name the type whose records are read: {', '.join(types)}")
+        raise finding_at(("records",), f"name the type whose records are read: {', '.join(types)}")
     for name, message, place in _type_faults(types):
-        raise misplaced(("record_types", name, *place), message)
+        raise finding_at(("record_types", name, *place), message)
 
 
 def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 
 _NAME = r"[^\W\d][\w.\-]*"
 STEP = rf"(?:{_NAME}:)?{_NAME}"
@@ -135,14 +135,14 @@ class XmlFormat(FileLayout):
     def _check_paths(self) -> Self:
         record = self.record_path
         if self.count is not None and self.path(self.count).is_inside(record):
-            raise misplaced(("count",), "must be outside of the records")
+            raise finding_at(("count",), "must be outside of the records")
         paths = {name: self.path(text) for name, text in self.columns.items()}
         for name, path in paths.items():
             is_around = self.columns[name].startswith("/")
             if is_around and path.is_inside(record):
-                raise misplaced(("columns", name), "is inside of the record: begin it there, without a slash")
+                raise finding_at(("columns", name), "is inside of the record: begin it there, without a slash")
             if is_around and path.attribute is None and record[: len(path.elements)] == path.elements:
-                raise misplaced(("columns", name), "is an element around the records: it has no text of its own")
+                raise finding_at(("columns", name), "is an element around the records: it has no text of its own")
         counted = {} if self.count is None else {"count": self.path(self.count)}
         for (one, first), (other, second) in combinations({**paths, **counted}.items(), 2):
             if first == second:

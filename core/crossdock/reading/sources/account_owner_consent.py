@@ -16,7 +16,7 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
-from crossdock.values.addresses import web_address
+from crossdock.values.addresses import check_web_address
 from crossdock.values.clock import Clock
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def give_access_by_device_code(
             f"the vendor gave no code for another device: {reason}", where=auth.device_url, code="consent_refused"
         )
     try:
-        show(web_address(str(address)), str(user_code))
+        show(check_web_address(str(address)), str(user_code))
     except ValueError as error:
         raise UnauthorizedError(
             f"the vendor's address for the code {error}", where=auth.device_url, code="consent_refused"

@@ -13,8 +13,8 @@ from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.pacing.retry_after import Throttling, parse_throttling
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
-from crossdock.values.addresses import checked_base_url
-from crossdock.values.author_code import AuthorCodeError, guarded, place_of, type_text
+from crossdock.values.addresses import check_base_url
+from crossdock.values.author_code import AuthorCodeError, guarded, place_of_code, type_text
 
 if TYPE_CHECKING:
     import httpx
@@ -115,7 +115,7 @@ class Api:
             if not is_right(given := getattr(self, name)):
                 raise TypeError(f"{name} of Api is {type_text(given)} instead of {expected}")
         try:
-            checked_base_url(self.base_url)
+            check_base_url(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}", code="address_invalid") from None
 
@@ -136,7 +136,7 @@ class Api:
 
     def _wrong_result_error(self, function: str, said: object, expected: str) -> AuthorCodeError:
         given = str(said) if type(said) in {int, bool} else type_text(said)
-        what = f"returned {given} instead of {expected}{place_of(getattr(self, function), function)}"
+        what = f"returned {given} instead of {expected}{place_of_code(getattr(self, function), function)}"
         return AuthorCodeError(function, what, where=self.base_url)
 
 
@@ -161,7 +161,7 @@ def declared_api(
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):
-        what = f"returned {type_text(made)} instead of an Api{place_of(declare, 'api')}"
+        what = f"returned {type_text(made)} instead of an Api{place_of_code(declare, 'api')}"
         raise AuthorCodeError("api", what, where=connection)
     if isinstance(made.auth, AuthorizationCodeAuth):
         made.auth.keep(tokens, connection)

@@ -31,7 +31,7 @@ from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecor
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
-from crossdock.values.json_paths import MISSING, found_at, listed_at, replaced_at
+from crossdock.values.json_paths import MISSING, find_at_pointer, find_list_at_pointer, with_value_at_path
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -507,7 +507,11 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
         RefusedError: If the page has no list where *paginator* needs it.
     """
     is_stated = records is not None
-    found = listed_at(answer.body, records or "") if is_stated else paginator.listed(answer) or _only_list(answer.body)
+    found = (
+        find_list_at_pointer(answer.body, records or "")
+        if is_stated
+        else paginator.listed(answer) or _only_list(answer.body)
+    )
     if isinstance(found, list):
         return found
     if records is None and paginator.total is not None:
@@ -524,10 +528,10 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
 def _with_empty_list(page: ApiAnswer, read: _ListReading) -> ApiAnswer:
     """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
     place, total = read.records and read.records.partition("/*")[0], read.paginator.total
-    is_missing = place and isinstance(page.body, dict) and found_at(page.body, place) is MISSING
+    is_missing = place and isinstance(page.body, dict) and find_at_pointer(page.body, place) is MISSING
     if not place or not is_missing or total is None or page.at(total) != 0:
         return page
-    return replace(page, body=replaced_at(page.body, place, []))
+    return replace(page, body=with_value_at_path(page.body, place, []))
 
 
 def _check_repeated(page: ApiAnswer, read: _ListReading, evidence: ListEvidence, *, is_over: bool) -> None:

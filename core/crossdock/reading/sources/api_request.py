@@ -8,7 +8,13 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.values.json_paths import MISSING, described, found_at, listed_at, replaced_at
+from crossdock.values.json_paths import (
+    MISSING,
+    find_at_pointer,
+    find_list_at_pointer,
+    type_description,
+    with_value_at_path,
+)
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
@@ -59,9 +65,9 @@ class ApiRequest:
         body, variables = self.json, dict(self.variables)
         for name, value in self.page_params.items() if self.place != "query" else ():
             if self.place == "variables":
-                variables = replaced_at(variables, name, value)
+                variables = with_value_at_path(variables, name, value)
             else:
-                body = replaced_at(body, name, value)
+                body = with_value_at_path(body, name, value)
         return body if self.graphql is None else {"query": self.graphql, "variables": variables}
 
     @property
@@ -128,17 +134,21 @@ class ApiAnswer:
 
         An asterisk stands for each element, of which the rest of *pointer* gives the record: ``/data/x/edges/*/node``.
         """
-        found, pointer = listed_at(self.body, pointer), pointer.partition("/*")[0]
+        found, pointer = find_list_at_pointer(self.body, pointer), pointer.partition("/*")[0]
         if not isinstance(found, list):
             place = f"has no list at {pointer or 'the top'}"
             if self.body is None:
                 raise RefusedError(f"{place}: the answer is empty or null", where=self.address, code="answer_failed")
-            what = f"it {described(found)}" if isinstance(self.body, dict) else f"the answer {described(self.body)}"
+            what = (
+                f"it {type_description(found)}"
+                if isinstance(self.body, dict)
+                else f"the answer {type_description(self.body)}"
+            )
             raise RefusedError(f"{place}: {what}", where=self.address, code="answer_failed")
         return found
 
     def _found(self, pointer: str) -> Any:
-        return found_at(self.body, pointer)
+        return find_at_pointer(self.body, pointer)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from crossdock.reading.transport.http_results import Answer, redacted_answer
 from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.reading.transport.token_auth import TokenAuth
 from crossdock.values import exact_json
-from crossdock.values.author_code import AUTH, AuthorCodeError, described, guarded, interrupts
+from crossdock.values.author_code import AUTH, AuthorCodeError, described_exception, guarded, is_interruption
 from crossdock.values.clock import Clock
 from crossdock.values.config_models import secrets_in
 from crossdock.values.redaction import redacted
@@ -124,9 +124,9 @@ class ApiRequestSender:
         except CrossdockError:
             raise
         except BaseException as error:
-            if self._has_left or interrupts(error):
+            if self._has_left or is_interruption(error):
                 raise
-            what = f"raised {described(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
+            what = f"raised {described_exception(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:

@@ -13,7 +13,7 @@ from crossdock.errors import UnavailableError
 from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted
 from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
-from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, parse_duration
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.display_times import instant_text
 
@@ -23,7 +23,7 @@ _A_DAY = "1d"
 
 
 def _checked_interval(value: Any) -> str:
-    if not is_duration(value, _UNITS) or span(value) > _LONGEST:
+    if not is_duration(value, _UNITS) or parse_duration(value) > _LONGEST:
         raise ValueError(f"{str(value)!r} is not an interval such as 6h, 1d or 7d, up to 366d")
     return str(value)
 
@@ -51,7 +51,7 @@ class Expect(ConfigModel):
             at, today = time.fromisoformat(self.by), now.astimezone(zone).date()
             days = (datetime.combine(today - timedelta(days=number), at, zone) for number in (0, 1, 2))
             end = next(each for each in (day.astimezone(UTC) for day in days) if each <= end)
-        return end - span(self.every)
+        return end - parse_duration(self.every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.decimal_context import EXACT
-from crossdock.values.local_files import create_private, private_folder
-from crossdock.values.records import Again, Empty, Proof, RawBatch, kept
+from crossdock.values.local_files import create_private, create_private_folder
+from crossdock.values.records import Again, Empty, Proof, RawBatch, read_arrow_rows
 
 __all__ = ["FileSource", "StreamId"]
 
@@ -188,7 +188,7 @@ class FileSource:
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
-        return ((name, kept(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
+        return ((name, read_arrow_rows(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
 
     def proof(self, file: TakenFile) -> Proof:
         file.proof = file.proof or self._make_proof(file.facts)
@@ -260,7 +260,7 @@ class FileSource:
 
     def _fetch_new_files(self) -> list[FileFacts]:
         with write_errors(self._run.spool):
-            private_folder(self._run.spool)
+            create_private_folder(self._run.spool)
         with self._open_store() as store:
             new = self._new_files(store)
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):

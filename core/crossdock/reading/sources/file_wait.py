@@ -16,7 +16,7 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.input_summary import describe_input
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.state import FileFacts
-from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, parse_duration
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.display_times import instant_text
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def _checked_duration(value: Any) -> str:
-    if not is_duration(value, _UNITS) or span(value) > LONGEST:
+    if not is_duration(value, _UNITS) or parse_duration(value) > LONGEST:
         raise ValueError(f"{str(value)!r} is not a duration such as 90s, 45m or 6h, up to 24h")
     return str(value)
 
@@ -55,13 +55,13 @@ class Wait(ConfigModel):
 
     @property
     def pause(self) -> timedelta:
-        return span(self.poll)
+        return parse_duration(self.poll)
 
     def deadline(self, patience: WaitingRun) -> datetime:
         """Return the instant until which a run waits, in UTC. Skipped and repeated times count as in `Expect.begin`."""
         since = patience.since.astimezone(UTC)
         if self.for_ is not None:
-            return since + span(self.for_)
+            return since + parse_duration(self.for_)
         assert self.until is not None
         at, day = time.fromisoformat(self.until), since.astimezone(patience.zone).date()
         shown = (

@@ -27,11 +27,15 @@ from crossdock.reading.sources.growth_checks import Look
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.values.local_files import create_private
-from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own_column
+from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, internal_column
 
-FILE, NUMBER = own_column("file"), own_column("file_number")
-_ROW, _OF_FILE = own_column("row"), own_column("of_file")  # a row, and those of its record and file, as JSON
-_PROBLEM, _HAS_KEY, _CONTRADICTS = own_column("problem"), own_column("has_key"), own_column("contradicts")
+FILE, NUMBER = internal_column("file"), internal_column("file_number")
+_ROW, _OF_FILE = internal_column("row"), internal_column("of_file")  # a row, and those of its record and file, as JSON
+_PROBLEM, _HAS_KEY, _CONTRADICTS = (
+    internal_column("problem"),
+    internal_column("has_key"),
+    internal_column("contradicts"),
+)
 AT_ONCE = 100_000  # rows of the main source per join; each join reads the other source once
 MAX_ORPHANS = 100_000
 Problem = Literal[
@@ -156,7 +160,7 @@ class Joiner:
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
-        keys = {own_column(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
+        keys = {internal_column(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
             *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
             *(column_named(column).alias(f"{name}.{column}") for column in text),

@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, parameter_pairs
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.values import exact_json, pagination_members
-from crossdock.values.json_paths import at_path, names_of, text_of
+from crossdock.values.json_paths import at_path, column_text, names_of
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
@@ -281,7 +281,7 @@ class ListEvidence:
         return len(self._seen) <= total <= len(self._seen) + self._alike
 
     def _record_identity(self, record: Any) -> str:
-        parts = [text_of(at_path(record, path)) for path in self._key]
+        parts = [column_text(at_path(record, path)) for path in self._key]
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)

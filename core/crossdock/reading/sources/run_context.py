@@ -21,10 +21,10 @@ from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
-from crossdock.values.local_files import private_folder
+from crossdock.values.local_files import create_private_folder
 from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
-from crossdock.values.run_messages import RunMessages, notes_of, warnings_of
+from crossdock.values.run_messages import RunMessages, remarks_by_stream, warnings_of
 
 if TYPE_CHECKING:
     import httpx
@@ -209,7 +209,7 @@ class SourceContext:
     def apart(self, name: str) -> SourceContext:
         """Return the same run with the spool folder *name*. Raises StateError if the spool cannot be created."""
         with write_errors(self.spool):
-            private_folder(self.spool)
+            create_private_folder(self.spool)
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def by_clock_of(self, connection: str, moment: datetime) -> datetime:
@@ -228,7 +228,7 @@ class SourceContext:
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return notes_of(self.messages)
+        return remarks_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:

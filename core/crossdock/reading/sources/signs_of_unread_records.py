@@ -287,7 +287,12 @@ class SignsOfUnreadRecords:
     def _sign_by_other_members(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
         plain, value = pagination_members.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
-        if plain == "cursor" and is_beside and isinstance(value, str) and pagination_members.follows("next", value):
+        if (
+            plain == "cursor"
+            and is_beside
+            and isinstance(value, str)
+            and pagination_members.states_that_more_follow("next", value)
+        ):
             return "cursor", None
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
@@ -354,10 +359,12 @@ def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
     if kind in {"total", "pages"}:
         return kind, value
     if kind == "previous":
-        return "previous", pagination_members.follows(kind, value)
+        return "previous", pagination_members.states_that_more_follow(kind, value)
     if kind is not None:
-        return "next", pagination_members.tells_of_next(name, value)
-    is_left = _LEFT.fullmatch(pagination_members.plain_name(name)) and pagination_members.follows("more", value)
+        return "next", pagination_members.member_states_next_page(name, value)
+    is_left = _LEFT.fullmatch(pagination_members.plain_name(name)) and pagination_members.states_that_more_follow(
+        "more", value
+    )
     return ("next", True) if is_left else None
 
 

@@ -11,8 +11,8 @@ from pydantic import GetPydanticSchema, model_validator
 
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.values.addresses import address_faults
-from crossdock.values.config_models import ConfigModel, Name, misplaced
+from crossdock.values.addresses import forbidden_addresses
+from crossdock.values.config_models import ConfigModel, Name, finding_at
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
@@ -34,8 +34,8 @@ class Settings(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
-        for place, fault in address_faults(data):
-            raise misplaced(place, fault)
+        for place, fault in forbidden_addresses(data):
+            raise finding_at(place, fault)
         return data
 
     @property

@@ -21,7 +21,7 @@ from crossdock.reading.transport.http_auth import Expired, Flow, revealed
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
-from crossdock.values.addresses import endpoint, web_address
+from crossdock.values.addresses import check_endpoint, check_web_address
 from crossdock.values.config_models import Secret
 from crossdock.values.json_times import time_text
 
@@ -74,9 +74,9 @@ class AuthorizationCodeAuth(TokenAuth):
         super().__init__(token_url, expired)
         if (authorize_url is None) == (device_url is None):
             raise ConfigError("name authorize_url or device_url, and not both", code="config_invalid")
-        self.device_url = None if device_url is None else _checked_url("device", endpoint, device_url)
+        self.device_url = None if device_url is None else _checked_url("device", check_endpoint, device_url)
         self._authorize_url = (
-            None if authorize_url is None else _checked_url("authorization", web_address, authorize_url)
+            None if authorize_url is None else _checked_url("authorization", check_web_address, authorize_url)
         )
         self.redirect_url = redirect_url
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
-from crossdock.values.addresses import proxy_address
+from crossdock.values.addresses import check_proxy_address
 from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
 
 _NEEDS = {
@@ -23,7 +23,7 @@ class HttpConnection(ConfigModel):
     Plain http is for this machine only, so it never goes through a proxy.
     """
 
-    proxy: Annotated[str, AfterValidator(proxy_address)] | None = None
+    proxy: Annotated[str, AfterValidator(check_proxy_address)] | None = None
     """The proxy for https, such as ``http://proxy.example.com:3128``, without a user or a password."""
     proxy_user: SecretRef | None = None
     """The user for the proxy, as ``env:NAME`` or ``file:PATH``."""

@@ -39,7 +39,7 @@ from crossdock.reading.transport.http_results import (
     UnreadableError,
 )
 from crossdock.reading.transport.tls_context import tls_context
-from crossdock.values.addresses import proxy_address
+from crossdock.values.addresses import check_proxy_address
 
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
@@ -338,7 +338,7 @@ def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
 def _proxy_from_environment(connection: HttpConnection, address: str) -> httpcore.Proxy:
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
-        url = proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
+        url = check_proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
     except ValueError:  # the text could contain a password
         message = "the proxy in HTTPS_PROXY or ALL_PROXY is not an address such as http://proxy.example.com:3128"
         raise ConfigError(

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from crossdock.errors import ConfigError
 from crossdock.values.addresses import is_loopback
-from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem, serve_in_thread
+from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem_response, serve_in_thread
 
 PATH = "/callback"
 _CLIENTS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=8)
@@ -48,9 +48,9 @@ class LoopbackRedirect:
 
     def _response(self, scope: Scope) -> Response:
         if self._names.refusal(scope):
-            return problem(403, "Host or Origin is another site.")
+            return problem_response(403, "Host or Origin is another site.")
         if (scope["method"], scope["path"]) != ("GET", self._path):
-            return problem(404, "There is nothing here.")
+            return problem_response(404, "There is nothing here.")
         if self._taken.is_set():
             return _page(409, "An answer has arrived before. Only the first one counts.")
         if not self.take(scope["query_string"].decode("latin-1")):

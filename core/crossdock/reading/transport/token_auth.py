@@ -19,9 +19,9 @@ from crossdock.reading.transport.http_auth import Expired, Flow, TimedAuth, reve
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.values import exact_json
-from crossdock.values.addresses import endpoint
+from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import Secret
-from crossdock.values.json_paths import at_path, found_at, text_of
+from crossdock.values.json_paths import at_path, column_text, find_at_pointer
 
 RENEWED_AT = 0.8  # fraction of a token's life
 
@@ -48,7 +48,7 @@ class TokenAuth(TimedAuth):
 
     def __init__(self, token_url: str, expired: Expired | None = None) -> None:
         try:
-            self._token_url = endpoint(token_url)
+            self._token_url = check_endpoint(token_url)
         except ValueError as error:
             raise ConfigError(f"the token URL {error}", code="address_invalid") from None
         self._token, self._renew_at = "", 0.0
@@ -305,8 +305,8 @@ def _parsed_json(body: bytes) -> Any:
 
 
 def _text_at(document: Any, place: str) -> str | None:
-    found = found_at(document, place) if place[:1] in {"", "/"} else at_path(document, place)
-    return text_of(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
+    found = find_at_pointer(document, place) if place[:1] in {"", "/"} else at_path(document, place)
+    return column_text(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def _with_secrets_revealed(value: Any) -> Any:

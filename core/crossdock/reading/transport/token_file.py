@@ -16,9 +16,9 @@ from crossdock.state.sidecar_files import fence_files
 from crossdock.values import exact_json
 from crossdock.values.local_files import (
     check_replaceable,
+    create_private_folder,
     open_private,
     open_regular,
-    private_folder,
     read_bounded,
     read_regular,
     replace_file,
@@ -115,7 +115,7 @@ class TokenFile:
     def locked(self) -> Iterator[None]:
         """Hold the lock. Raises UnavailableError if others hold it for too long."""
         try:
-            private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
+            create_private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
             lock = open_private(self.path.with_name(f"{self.path.name}.lock"))
         except OSError as error:
             raise self._error(f"the tokens cannot be locked: {error.strerror}") from error

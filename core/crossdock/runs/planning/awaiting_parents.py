@@ -14,7 +14,7 @@ from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.runs.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.runs.planning.unchanged_waits import Idle, awaited
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
-from crossdock.values.config_durations import span
+from crossdock.values.config_durations import parse_duration
 
 _AT_ONCE = 200  # idle records that are read together once they are ready
 _SHOWN = 3  # records of those that one waits for, in a message
@@ -55,7 +55,7 @@ class AwaitingParents:
             return {}
         with self.state.read_only() as tx:
             return tx.waiting_records.waiting_since(
-                self.bound.name, self.bound.context.run.clock.now() - span(permitted)
+                self.bound.name, self.bound.context.run.clock.now() - parse_duration(permitted)
             )
 
     def add_idle(self, idle: Idle) -> None:

@@ -16,7 +16,7 @@ from crossdock.runs.planning.references import ScopedKey, key_hashes
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
-from crossdock.values.spreadsheet_csv import unguarded, write_rows
+from crossdock.values.spreadsheet_csv import unguard_formulas, write_rows
 from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
@@ -129,7 +129,7 @@ def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
                     raise ConfigError(
                         "has a character that is not printable", where=where, code="bindings_file_invalid"
                     )
-                yield reader.line_num, cells if raw else list(map(unguarded, cells))
+                yield reader.line_num, cells if raw else list(map(unguard_formulas, cells))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), code="file_unreadable") from error
     except (UnicodeDecodeError, csv.Error) as error:

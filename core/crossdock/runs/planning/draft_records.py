@@ -14,8 +14,8 @@ from crossdock.errors import RecordError
 from crossdock.resources import Reference, ResourceModel
 from crossdock.runs.planning.references import found_in
 from crossdock.values import exact_json
-from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened_error
-from crossdock.values.config_file import message_of
+from crossdock.values.author_code import AuthorCodeError, brief, described_exception, is_interruption, shortened_error
+from crossdock.values.config_file import finding_message
 from crossdock.values.records import JSON, REASONS, Record
 
 _CONTAINERS = (list, tuple, dict)
@@ -38,7 +38,7 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
         ours = error.title in _titles(ResourceModel)
         raise _invalid_draft(error, bound.kind.draft) if ours else _mapping_failed(error, bound, record) from None
     except BaseException as error:
-        if interrupts(error):
+        if is_interruption(error):
             raise
         raise _mapping_failed(error, bound, record) from None
     _check_size(members)
@@ -63,7 +63,7 @@ def _values(value: Any) -> int:
 
 def _mapping_failed(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
     settings = getattr(bound.context, "settings", None)
-    what = described(error, bound.stream, "to_resource", settings=settings, data=_texts_of(record))
+    what = described_exception(error, bound.stream, "to_resource", settings=settings, data=_texts_of(record))
     return RecordError("mapping_failed", f"the mapping raised {what}")
 
 
@@ -91,7 +91,7 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
     )
     kind = finding["type"]
-    shown = f"cannot be read: {kind}" if kind in _QUOTING else brief(message_of(finding))
+    shown = f"cannot be read: {kind}" if kind in _QUOTING else brief(finding_message(finding))
     return RecordError("invalid_draft", shown, pointer=f"/{brief(place)}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from crossdock.config.project.connections import code_of_stream
+from crossdock.config.project.connections import guard_stream_code
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, specific_first
@@ -104,7 +104,7 @@ class Planner:
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
-            with code_of_stream(self._bound):
+            with guard_stream_code(self._bound):
                 for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `pass_over` may need it
                     yield read
         except CrossdockError as error:
@@ -356,7 +356,10 @@ class Planner:
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
         resolved: dict[str, Any] = self._references.resolved(members, bound.name_of)
-        if bound.stream.target_resource is not None and (inexact := exact_json.inexact_in(resolved)) is not None:
+        if (
+            bound.stream.target_resource is not None
+            and (inexact := exact_json.first_inexact_value(resolved)) is not None
+        ):
             pointer, kind = inexact  # of a draft that an author declares
             raise RecordError("invalid_draft", f"{kind} has no exact JSON form; use Decimal or text", pointer=pointer)
         if self._contributions.needed:

@@ -51,7 +51,7 @@ class UnchangedWaits:
         among: Sequence[int] | None = None,
         seen: AbstractSet[int] = frozenset(),
     ) -> list[WaitingRecord]:
-        """Return the waiting records to decide about, longest waiting first. Call it within `code_of_stream`."""
+        """Return the waiting records to decide about, longest waiting first. Call it within `guard_stream_code`."""
         if self._is_to_ask:
             self._version, self._is_to_ask = idle_version(self._bound), False
         found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key(each) not in seen]

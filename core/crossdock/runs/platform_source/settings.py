@@ -18,7 +18,7 @@ from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.references import expanded_name, referred
-from crossdock.values.config_models import Name, misplaced
+from crossdock.values.config_models import Name, finding_at
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
 
@@ -61,14 +61,14 @@ class PlatformStreamConfig(StreamConfig):
             if name not in kinds:
                 known = ", ".join(kinds) or "none"
                 message = f"{name!r} names no other record; members of {self.read} that do: {known}"
-                raise misplaced(("expand", number), message)
+                raise finding_at(("expand", number), message)
         names = {expanded_name(member) for member in self.expand}
         for number, column in enumerate(self.key):
             if column.partition(".")[0] in names:
-                raise misplaced(("key", number), "must be a member of the record itself, not of an expanded one")
+                raise finding_at(("key", number), "must be a member of the record itself, not of an expanded one")
         for name in ("first", "overlap_s"):
             if self.mode == "snapshot" and name in self.model_fields_set:
-                raise misplaced((name,), _INCREMENTAL_ONLY)
+                raise finding_at((name,), _INCREMENTAL_ONLY)
         return self
 
 

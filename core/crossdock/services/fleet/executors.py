@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from crossdock.errors import ConfigError
-from crossdock.values.author_code import brief, guarded, interrupts, text_of
+from crossdock.values.author_code import brief, guarded, is_interruption, masked_text
 
 GROUP = "crossdock.executors"
 Opened = AbstractContextManager[Executor]
@@ -82,9 +82,9 @@ def _loaded(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
     except BaseException as error:  # any class: the module belongs to another package
-        if interrupts(error):
+        if is_interruption(error):
             raise
-        message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}"
+        message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {masked_text(error)}"
         hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
         raise ConfigError(message, where="--executor", hint=hint, code="executor_invalid") from error
     if not isinstance(kind, ExecutorKind):

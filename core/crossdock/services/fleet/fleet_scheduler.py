@@ -24,7 +24,7 @@ from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.services.observability.metrics import Part
 from crossdock.services.scheduler.pending_notices import IN_PROGRESS, pause_after
 from crossdock.state.fleet_database import JobFacts
-from crossdock.values.author_code import AuthorCodeError, guarded, text_of
+from crossdock.values.author_code import AuthorCodeError, guarded, masked_text
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -414,4 +414,4 @@ def _reason(future: Future[str]) -> str:
 
 
 def _error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")
+    return f"{type(error).__name__}: {masked_text(error)}".rstrip(": ")

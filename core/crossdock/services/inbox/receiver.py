@@ -29,7 +29,7 @@ from crossdock.values.serving import (
     HeldBody,
     OverBudgetError,
     ServerLimits,
-    problem,
+    problem_response,
     serve_in_thread,
 )
 
@@ -69,7 +69,7 @@ class Receiver:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             self._refused("", "unknown_connection")
-            return problem(404, "No connection of this name receives webhooks.")
+            return problem_response(404, "No connection of this name receives webhooks.")
         try:
             with self._bodies.body() as held:  # no variable keeps the body while its records are being stored
                 received = endpoint.accept(
@@ -78,11 +78,11 @@ class Receiver:
         except WebhookError as error:
             self._refused(name, error.reason)
             headers = {"connection": "close"} if error.reason == "too_large" else None
-            return problem(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
+            return problem_response(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
         except OverBudgetError:
             self._refused(name, "too_much_at_once")
             detail = "Too many large webhooks arrive at once. Send it again."
-            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})
+            return problem_response(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         return Response() if received is None else await self._store(name, received)
@@ -93,7 +93,7 @@ class Receiver:
         except (CrossdockError, TimeoutError):
             self._refused(name, "not_stored")
             detail = "The webhook could not be stored now. Send it again."
-            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
+            return problem_response(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
         if received.problem is not None:
             self._refused(name, "unreadable")
         return Response()

@@ -16,7 +16,7 @@ from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.services.notifications.events import Message
 from crossdock.values import exact_json
-from crossdock.values.addresses import web_address
+from crossdock.values.addresses import check_web_address
 from crossdock.values.config_models import Secret
 
 _TEMPORARY = {408, 425, 429}
@@ -56,7 +56,7 @@ class WebhookChannel:
         if isinstance(url, str):
             return url
         try:
-            return web_address(url.reveal())
+            return check_web_address(url.reveal())
         except ValueError as error:
             raise ConfigError(f"the URL in {url.reference} {error}", code="address_invalid") from None
 

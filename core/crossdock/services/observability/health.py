@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock.errors import ConfigError
 from crossdock.services.observability.metrics import Metrics
-from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem, serve_in_thread
+from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem_response, serve_in_thread
 
 # Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
 # up to its backlog at once before the first is counted; the others wait in the kernel's queue.
@@ -78,6 +78,6 @@ def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         refusal = names.refusal(scope)
-        await (problem(403, refusal) if refusal else served)(scope, receive, send)
+        await (problem_response(403, refusal) if refusal else served)(scope, receive, send)
 
     return guarded

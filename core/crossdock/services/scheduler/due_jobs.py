@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
-from crossdock.config.schedules.blackouts import free_from
-from crossdock.config.schedules.due_times import Due, caught_up, due, due_after
-from crossdock.config.schedules.job_config import JobConfig, ordered
+from crossdock.config.schedules.blackouts import first_instant_outside
+from crossdock.config.schedules.due_times import Due, due_after, due_between, runs_to_catch_up
+from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
 from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched
@@ -54,13 +54,13 @@ class DueJobs:
         paused = known.paused_jobs()
         return [
             DueJob(name, now) if name in paused else self._plan(known, name, now, on_time_since[name])
-            for name in ordered(self._jobs)
+            for name in jobs_in_order(self._jobs)
         ]
 
     def may_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
         """Return the first run of *plan*, unless a blackout or a job in `after` holds it back."""
         job = self._jobs[plan.job]
-        if not plan.starts or free_from(job.schedule, now) > now:
+        if not plan.starts or first_instant_outside(job.schedule, now) > now:
             return None
         first = plan.starts[0]
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
@@ -74,11 +74,11 @@ class DueJobs:
 
     def next_due(self, now: datetime) -> dict[str, datetime]:
         """Return when each job is due next. A job that is not due within a year is left out."""
-        found = ((name, next(due(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
+        found = ((name, next(due_between(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
         return {name: one.instant for name, one in found if one is not None}
 
     def preview(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
-        found = [(one, name) for name, job in self._jobs.items() for one in due(job.schedule, now, until)]
+        found = [(one, name) for name, job in self._jobs.items() for one in due_between(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one
 
@@ -90,7 +90,7 @@ class DueJobs:
         last = known.last_finished(job)
         if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
-        return any(one.business_date == day for one in due(self._jobs[job].schedule, now, now + DATES_AHEAD))
+        return any(one.business_date == day for one in due_between(self._jobs[job].schedule, now, now + DATES_AHEAD))
 
     def _plan(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]
@@ -98,7 +98,7 @@ class DueJobs:
         after = Due(last.due, last.business_date) if last else since
         asked = list(due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]
-        wanted = {*on_time, *caught_up(job.schedule, asked, now)}
+        wanted = {*on_time, *runs_to_catch_up(job.schedule, asked, now)}
         plan = DueJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
         for one in asked:
             status: Literal["failed", "skipped"] = "skipped"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError, coded
@@ -164,7 +164,7 @@ class Service:
     def _report_loss(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
-            one = next(due(job.schedule, self._unknown_since(job, now), now), None)
+            one = next(due_between(job.schedule, self._unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
                 failed_starts.record(self.project, self._clock, error, Attempt(job=name))
                 event = run_notices.could_not_start(name, one, RunMessage.of_error("", error))

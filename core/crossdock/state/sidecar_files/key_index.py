@@ -25,9 +25,13 @@ from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import KeyIndexChange, ScopeChanges
 from crossdock.state.tables.record_identity import Scope, in_given_scope, in_scope
 from crossdock.values.local_files import create_private, replace_file
-from crossdock.values.records import own_column
+from crossdock.values.records import internal_column
 
-KEY_HASH, KNOWN_FP, KNOWN_POSITION = own_column("key_hash"), own_column("known_fp"), own_column("known_position")
+KEY_HASH, KNOWN_FP, KNOWN_POSITION = (
+    internal_column("key_hash"),
+    internal_column("known_fp"),
+    internal_column("known_position"),
+)
 HASH = pl.UInt128
 ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
 JOURNAL = 200_000  # changes kept in memory; beyond them the file is rebuilt from the bindings

@@ -7,10 +7,10 @@ sandbox uses it as well.
 from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
 from crossdock.values.serving.host_names import ServerNames, is_of_other_site
-from crossdock.values.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem_response
 from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
 from crossdock.values.serving.stoppable_server import StoppableServer
-from crossdock.values.serving.uvicorn_config import config
+from crossdock.values.serving.uvicorn_config import make_uvicorn_config
 
 __all__ = [
     "BodyBudget",
@@ -21,8 +21,8 @@ __all__ = [
     "ServerLimits",
     "ServerNames",
     "StoppableServer",
-    "config",
     "is_of_other_site",
-    "problem",
+    "make_uvicorn_config",
+    "problem_response",
     "serve_in_thread",
 ]

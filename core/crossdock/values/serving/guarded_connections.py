@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from crossdock.values.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem_response
 
 _DEFECTS = logging.getLogger("crossdock.serving")
 _DEFECTS.setLevel(logging.ERROR)  # uvicorn warns of each malformed request, with which anybody could fill the log
@@ -47,8 +47,8 @@ class GuardedConnection(H11Protocol):
         # Writing is paused exactly while data waits for the client. At its limit, only TLS pauses already.
         transport.set_write_buffer_limits(1 if transport.get_extra_info("sslcontext") else 0)
         self.opened_at = self._part_since = self.loop.time()
-        self._make_room()
-        self._watch()
+        self._close_longest_waiting()
+        self._set_request_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._request_timer, self._answer_timer):
@@ -58,11 +58,11 @@ class GuardedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._set_request_deadline()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._watch()
+        self._set_request_deadline()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -83,7 +83,7 @@ class GuardedConnection(H11Protocol):
         is_due = self.conn.their_state is h11.SEND_BODY or self.flow.write_paused
         return self._part_since if is_due else None
 
-    def _make_room(self) -> None:
+    def _close_longest_waiting(self) -> None:
         """Close the connection that has waited longest for its client if there are too many, or this one if none does.
 
         So clients that send slowly, or do not read, do not keep others out.
@@ -98,9 +98,9 @@ class GuardedConnection(H11Protocol):
             _, longest = min(waiting, key=itemgetter(0), default=(0.0, self))
             longest.transport.abort()
 
-    def _watch(self) -> None:
+    def _set_request_deadline(self) -> None:
         """Set the deadline for what the client must send next. Sending a part of it does not extend the deadline."""
-        awaited = self._next()
+        awaited = self._awaited_part()
         if awaited == self._awaited:
             return
         self._awaited, self._part_since = awaited, self.loop.time()
@@ -111,7 +111,7 @@ class GuardedConnection(H11Protocol):
             limit_s = self.limits.body_s if awaited[0] == "body" else self.limits.header_s
             self._request_timer = self.loop.call_later(limit_s, self._time_out, awaited[0], limit_s)
 
-    def _next(self) -> _Awaited | None:
+    def _awaited_part(self) -> _Awaited | None:
         if self.conn.their_state is h11.SEND_BODY:
             return "body", self.cycle
         first = self.cycle is None
@@ -128,7 +128,7 @@ class GuardedConnection(H11Protocol):
             detail = f"The {part} of the request was not complete within {limit_s:g} s."
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
         else:
-            self._end()
+            self._close()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer in place of the application, unless it has already started to answer, and close the connection."""
@@ -136,7 +136,7 @@ class GuardedConnection(H11Protocol):
             # Otherwise it would send until the event loop reports the lost connection.
             self.cycle.disconnected = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            response = problem(status, detail, headers={"connection": "close"})
+            response = problem_response(status, detail, headers={"connection": "close"})
             to_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
             events = (
                 h11.Response(status_code=status, headers=response.raw_headers, reason=status.phrase),
@@ -145,9 +145,9 @@ class GuardedConnection(H11Protocol):
             )
             for event in events:
                 self.transport.write(self.conn.send(event))
-        self._end()
+        self._close()
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:

@@ -40,7 +40,7 @@ class ServerNames:
         default = 443 if has_tls else 80
         local, port = scope.get("server") or ("", None)
         host = headers.get("host", "").lower()
-        if not self._is_ours(host, local, port or default, default):
+        if not self._is_allowed_host(host, local, port or default, default):
             return (
                 f"Host is not this server. Use localhost:{port or default} or 127.0.0.1:{port or default}, or allow the"
                 f" name: {self._command} --allow-host NAME."
@@ -52,7 +52,7 @@ class ServerNames:
             return "The request is part of a page of another site. Open the address itself."
         return None
 
-    def _is_ours(self, host: str, local: str, local_port: int, default_port: int) -> bool:
+    def _is_allowed_host(self, host: str, local: str, local_port: int, default_port: int) -> bool:
         found = _AUTHORITY.fullmatch(host)
         if found is None:
             return False

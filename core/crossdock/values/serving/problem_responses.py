@@ -11,7 +11,7 @@ from starlette.responses import Response
 MEDIA_TYPE = "application/problem+json"
 
 
-def problem(
+def problem_response(
     status: int,
     detail: str,
     *,

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from crossdock.errors import ConfigError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
 from crossdock.values.serving.stoppable_server import StoppableServer
-from crossdock.values.serving.uvicorn_config import config
+from crossdock.values.serving.uvicorn_config import make_uvicorn_config
 
 _STARTS_WITHIN_S = 10.0
 
@@ -75,7 +75,7 @@ class _Server(StoppableServer):
         self, app: ASGIApp, limits: ServerLimits, malformed: Callable[[], None], tls: ssl.SSLContext | None
     ) -> None:
         backlog, stops_within_s = limits.accepted_at_once, limits.stops_within_s
-        made = config(
+        made = make_uvicorn_config(
             app, limits.clients, malformed=malformed, backlog=backlog, timeout_graceful_shutdown=stops_within_s
         )
         super().__init__(made)

@@ -9,10 +9,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
-from crossdock.values.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem_response
 
 
-def config(
+def make_uvicorn_config(
     app: ASGIApp,
     limits: ConnectionLimits,
     protocol: type[GuardedConnection] = GuardedConnection,
@@ -22,7 +22,7 @@ def config(
 ) -> uvicorn.Config:
     """Make the configuration for *app*, without logs of requests. *malformed* is called for what is not HTTP."""
     return uvicorn.Config(
-        _unambiguous(app),
+        _refuse_ambiguous_framing(app),
         interface="asgi3",
         http=type(protocol.__name__, (protocol,), {"limits": limits, "malformed": staticmethod(malformed)}),
         log_config=None,
@@ -35,7 +35,7 @@ def config(
     )
 
 
-def _unambiguous(app: ASGIApp) -> ASGIApp:
+def _refuse_ambiguous_framing(app: ASGIApp) -> ASGIApp:
     """Refuse requests whose framing is ambiguous and close the connection (RFC 9112 section 6.3)."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,4 +54,4 @@ def _framing_problem(scope: Scope) -> ASGIApp | None:
         detail = "HTTP/1.0 has no Transfer-Encoding. Send Content-Length."  # RFC 9112 section 6.1
     else:
         return None
-    return problem(400, detail, headers={"connection": "close"})
+    return problem_response(400, detail, headers={"connection": "close"})

@@ -17,11 +17,11 @@ from pydantic_core import PydanticCustomError, core_schema
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, is_stated, misplaced
-from crossdock.values.decimal_context import total
+from crossdock.values.config_models import NOT_NULL, ConfigModel, differs_from_default, finding_at
+from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import TimeFormat
-from crossdock.values.time_zones import zone_name
+from crossdock.values.time_zones import check_zone_name
 from crossdock.writing.files.content_model import OPERATIONS, FileOperation
 from crossdock.writing.files.scopes import OPERATION, Scope, refused
 from crossdock.writing.files.written_values import (
@@ -73,7 +73,7 @@ class Cell(ConfigModel):
     format: Annotated[str, Field(max_length=100), AfterValidator(check_format)] | None = None
     """How a date or instant is written: with ``%Y %m %d %H %M %S`` and others of strftime that are the same in every
     language, or ``cyymmdd``, ``cyyddd`` or ``unix``; by default ISO 8601."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
     """The IANA time zone in which an instant is written; by default UTC, and the partner's zone of ``file_time``."""
     decimal_mark: DecimalMark | None = None
     """The decimal mark of a number; by default that of the file, which is a point."""
@@ -138,13 +138,13 @@ class Cell(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise misplaced((name,), problem)
+                raise finding_at((name,), problem)
         if self.as_ is not None and source not in {"from", "sum"}:
-            raise misplaced(("as",), "needs from or sum")
+            raise finding_at(("as",), "needs from or sum")
         if source == "sum" and self.shown_as not in _NUMERIC:
-            raise misplaced(("as",), "a sum is a decimal or an integer")
+            raise finding_at(("as",), "a sum is a decimal or an integer")
         if self.cut and (self.max_characters is None or number):
-            raise misplaced(("cut",), "needs max_length, and is for texts: a number is never cut")
+            raise finding_at(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
     def _given(self, name: str) -> str | None:
@@ -233,7 +233,11 @@ class Cell(ConfigModel):
         if self.template is not None:
             hole = _HOLE.fullmatch(self.template)
             return None if hole is None else hole[1].removesuffix(_OPTIONAL)
-        has_text = self.table is not None or is_stated(self, "true_text") or is_stated(self, "false_text")
+        has_text = (
+            self.table is not None
+            or differs_from_default(self, "true_text")
+            or differs_from_default(self, "false_text")
+        )
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
     def number(self, scope: Scope) -> tuple[Decimal | None, str]:
@@ -325,7 +329,7 @@ class Cell(ConfigModel):
 
     def _sum(self, scope: Scope) -> Decimal:
         try:
-            return total([self._exact(*each) for each in scope.all_at(self.sum or "")])
+            return exact_sum([self._exact(*each) for each in scope.all_at(self.sum or "")])
         except ArithmeticError:
             raise refused("has a sum of more than 60 digits", self.sum or "") from None
 

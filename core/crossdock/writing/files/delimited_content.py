@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.delimited_format import Delimiter
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import OPERATIONS, FileFacts, FileRecord
 from crossdock.writing.files.rows import FramedContent, RowPart
@@ -61,16 +61,16 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.quote in self.delimiter:
-            raise misplaced(("delimiter",), "must not contain the quote")
+            raise finding_at(("delimiter",), "must not contain the quote")
         if self.column_names:
             rows = [row for operation in OPERATIONS for row in self.rows_of(operation)]
             names = [found for row in rows for found in row.names()]
             if any(each != names[0] for each in names):
-                raise misplaced(("column_names",), "is for rows with the same columns: declare column_names: false")
+                raise finding_at(("column_names",), "is for rows with the same columns: declare column_names: false")
             try:
                 check_column_names(names[0])
             except ValueError as error:
-                raise misplaced(("rows",), str(error)) from None
+                raise finding_at(("rows",), str(error)) from None
         return self
 
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:

@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, ready_layout_named
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent
@@ -60,7 +60,7 @@ class EdiRow(RowPart):
     @model_validator(mode="after")
     def _begins_with_tag(self) -> Self:
         if self.segment is not None and self.tag is None:
-            raise misplaced(("segment",), "begins with a tag of two or three capital letters and digits")
+            raise finding_at(("segment",), "begins with a tag of two or three capital letters and digits")
         return self
 
     @property
@@ -124,7 +124,7 @@ class EdiContent(RowsContent[EdiRow]):
             try:
                 self.escaped(getattr(self, key) or "", key)
             except RecordError as error:
-                raise misplaced((key,), error.message) from None
+                raise finding_at((key,), error.message) from None
 
     @abstractmethod
     def escaped(self, text: str, place: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import CHARSETS
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.edi_content import EdiContent, Separator, trimmed
@@ -78,12 +78,12 @@ class EdifactContent(EdiContent):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.encoding is None and self.syntax not in CHARSETS:
-            raise misplaced(("encoding",), f"give the one of {self.syntax}")
+            raise finding_at(("encoding",), f"give the one of {self.syntax}")
         if len(set(self._separators)) < len(self._separators):
             raise ValueError("the separators component, element, release and segment must differ")
         usual = type(self).model_fields
         if not self.una and any(getattr(self, key) != usual[key].default for key in _IN_UNA):
-            raise misplaced(("una",), "states separators that are not the usual ones, so it is needed")
+            raise finding_at(("una",), "states separators that are not the usual ones, so it is needed")
         self.check_own_texts("sender", "receiver", "application", "agreement")
         return self
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
 from crossdock.reading.formats.fixed_width_format import sorted_by_position
 from crossdock.reading.formats.text_encodings import has_no_shifts, known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import FramedContent, RowPart
@@ -33,11 +33,11 @@ class WrittenColumn(Cell):
     @model_validator(mode="after")
     def _fits_column(self) -> Self:
         if self.is_number and self.fill not in {" ", "0"}:
-            raise misplaced(("fill",), "a number is filled up with spaces or zeros")
+            raise finding_at(("fill",), "a number is filled up with spaces or zeros")
         if self.is_number and self.padding == "right" and self.fill == "0":
-            raise misplaced(("padding",), "zeros after a number would change it")
+            raise finding_at(("padding",), "zeros after a number would change it")
         if self.sign == "leading_overpunch" and self.fill != "0":
-            raise misplaced(("fill",), "is 0 where the first digit has the sign")
+            raise finding_at(("fill",), "is 0 where the first digit has the sign")
         return self
 
     @property
@@ -115,16 +115,18 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.length is None and self.line_end == "none":
-            raise misplaced(("length",), "lines without ends need it")
+            raise finding_at(("length",), "lines without ends need it")
         if self.count == "bytes" and not has_no_shifts(self.encoding):
-            raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
+            raise finding_at(
+                ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
+            )
         for key, rows in (
             ("header", self.header), ("rows", self.rows), ("update", self.update), ("delete", self.delete),
             ("trailer", self.trailer),
         ):  # fmt: skip
             end = max((row.end for row in rows or ()), default=0)
             if self.length is not None and end > self.length:
-                raise misplaced((key,), f"end at position {end}, after the length of {self.length}")
+                raise finding_at((key,), f"end at position {end}, after the length of {self.length}")
         return self
 
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:

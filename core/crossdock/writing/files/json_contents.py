@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.printable import printable_json
 from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import MISSING
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
@@ -106,7 +106,7 @@ class JsonContent(RowsContent[JsonRow]):
             for other in paths[number + 1 :]:
                 shorter = min(len(path), len(other))
                 if path[:shorter] == other[:shorter]:
-                    raise misplaced(("header",), "has two members at one place, or one inside of the records")
+                    raise finding_at(("header",), "has two members at one place, or one inside of the records")
         return self
 
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:

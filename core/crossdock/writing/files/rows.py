@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, is_stated, misplaced
-from crossdock.values.json_paths import text_of
+from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, differs_from_default, finding_at
+from crossdock.values.json_paths import column_text
 from crossdock.writing.files.cells import Cell, Path
 from crossdock.writing.files.content_model import OPERATIONS, FileContent, FileFacts, FileOperation, FileRecord
 from crossdock.writing.files.scopes import OWN_NAMES, TOTALS, Scope, of_file, of_record, refused
@@ -50,10 +50,10 @@ class RowPart(ConfigModel):
     def _is_one_thing(self) -> Self:
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
-        if is_stated(self, "named") and self.each is None:
-            raise misplaced(("named",), "needs each")
+        if differs_from_default(self, "named") and self.each is None:
+            raise finding_at(("named",), "needs each")
         if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
-            raise misplaced(("named",), "is a name that crossdock gives to something else")
+            raise finding_at(("named",), "is a name that crossdock gives to something else")
         return self
 
     def cells(self) -> Iterator[Cell]:
@@ -96,7 +96,7 @@ class _Texts(Mapping[str, str | None]):
 
     def __getitem__(self, path: str) -> str | None:
         value = self._scope.found(path)[0]
-        return None if value in ([], {}) else text_of(value)
+        return None if value in ([], {}) else column_text(value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scope.own)
@@ -206,7 +206,7 @@ class FramedContent(RowsContent[R], Generic[R]):
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
             check_totals(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner for row in rows):
-                raise misplaced((key,), "has single rows: each and when are for the rows of records")
+                raise finding_at((key,), "has single rows: each and when are for the rows of records")
         return self
 
     def all_rows(self, records: Sequence[FileRecord], facts: FileFacts) -> tuple[list[tuple[R, Scope]], ...]:
@@ -222,7 +222,7 @@ def check_totals(key: str, cells: Iterator[Cell]) -> None:
     for name in (name for cell in cells for name in cell.names()):
         if name not in TOTALS:
             known = ", ".join(sorted(TOTALS))
-            raise misplaced((key,), f"{name} is of one record: here are {known}, sums and counts")
+            raise finding_at((key,), f"{name} is of one record: here are {known}, sums and counts")
 
 
 def totals(records: Sequence[FileRecord], facts: FileFacts, *, rows: int, lines: int) -> Scope:

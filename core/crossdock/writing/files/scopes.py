@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.errors import RecordError
-from crossdock.values.json_paths import MISSING, at_path, described, member
+from crossdock.values.json_paths import MISSING, at_path, member, type_description
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 
 _NUMBER = re.compile(r"(?<=[./])[0-9]+(?=[./]|$)")
@@ -78,7 +78,7 @@ class Scope:
             return
         elements, place = self.found(path)
         if not isinstance(elements, list):
-            raise refused(f"{described(elements)}, and should be a list", place)
+            raise refused(f"{type_description(elements)}, and should be a list", place)
         if not elements:
             raise refused("has no elements", place)
         for number, element in enumerate(elements, 1):

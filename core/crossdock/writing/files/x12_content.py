@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.edi_content import EdiContent, Separator
@@ -77,7 +77,7 @@ class X12Content(EdiContent):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.group is None and self.set_ not in _GROUPS:
-            raise misplaced(("group",), f"give the functional identifier code of {self.set_}, GS01")
+            raise finding_at(("group",), f"give the functional identifier code of {self.set_}, GS01")
         separators = self._separators
         if len(set(separators)) < len(separators):
             raise ValueError("the separators element, component, repetition and segment must differ")

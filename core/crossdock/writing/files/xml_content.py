@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_format
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
@@ -98,9 +98,9 @@ class XmlRow(RowPart):
         for path, value in (self.columns or {}).items():
             is_element = "@" not in path
             if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
-                raise misplaced(("columns", path), "has rows, so it is an element")
+                raise finding_at(("columns", path), "has rows, so it is an element")
             if OWN_TEXT in (self.columns or {}) and is_element and path != OWN_TEXT:
-                raise misplaced(("columns", path), "is an element beside the text of the element around it")
+                raise finding_at(("columns", path), "is an element beside the text of the element around it")
         return self
 
     def paths(self) -> Iterator[str]:
@@ -170,9 +170,9 @@ class XmlContent(RowsContent[XmlRow]):
             try:
                 path.encode(self.encoding)
             except UnicodeEncodeError:
-                raise misplaced(("encoding",), f"has not all characters of {path}") from None
+                raise finding_at(("encoding",), f"has not all characters of {path}") from None
         if len(self._steps) == 1:
-            raise misplaced(("record",), "has at least two names: an XML document has one root")
+            raise finding_at(("record",), "has at least two names: an XML document has one root")
         return self
 
     def around(self) -> Iterator[Cell]:

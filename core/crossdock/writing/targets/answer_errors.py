@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossdock.values.json_paths import found_at
+from crossdock.values.json_paths import find_at_pointer
 
 _REFUSED, _TAKEN = 422, 409
 _OF_GRAPHQL = "/errors"  # beside data: https://spec.graphql.org/October2021/#sec-Errors
@@ -41,7 +41,7 @@ class AnswerErrors:
         Args:
             name_member: The member with the external id.
         """
-        found = found_at(body, self.at)
+        found = find_at_pointer(body, self.at)
         errors = found if isinstance(found, list) else [found] if isinstance(found, dict) and found else []
         if not errors:
             return None
@@ -54,12 +54,12 @@ class AnswerErrors:
         return _REFUSED if is_undone else self.otherwise
 
     def _code_of(self, error: Any) -> str | None:
-        found = found_at(error, self.code)
+        found = find_at_pointer(error, self.code)
         return str(found) if isinstance(found, str | int) else None
 
     def _is_repeat(self, error: Any, name_member: str | None) -> bool:
         if self.repeated is None or self._code_of(error) != self.repeated:
             return False
-        named = found_at(error, self.member)
+        named = find_at_pointer(error, self.member)
         named = named[-1] if isinstance(named, list) and named else named
         return not isinstance(named, str) or named == name_member

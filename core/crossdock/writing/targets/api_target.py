@@ -15,7 +15,7 @@ from crossdock.reading.sources.api import Api, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import found_at
+from crossdock.values.json_paths import find_at_pointer
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.connector_target import ConnectorTarget
@@ -132,7 +132,7 @@ class ApiTarget(ConnectorTarget):
         what ``self.with_status(resource, answer)`` gives back as a success.
         """
         kind = self.resources[resource]
-        if self.errors and kind.shape.id_of(found_at(answer.body, kind.shape.record)) is not None:
+        if self.errors and kind.shape.id_of(find_at_pointer(answer.body, kind.shape.record)) is not None:
             return None
         found = (each.status_of(answer.body, kind.name_member) for each in self.errors)
         return next((status for status in found if status is not None), None) or self.api.status_of_failure(answer)

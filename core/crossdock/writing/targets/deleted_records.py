@@ -9,7 +9,7 @@ from typing import Any
 from crossdock.reading.sources.signs_of_unread_records import refusing_member
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import found_at, listed_at
+from crossdock.values.json_paths import find_at_pointer, find_list_at_pointer
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of, of_look_up
 
 
@@ -21,7 +21,7 @@ def of_look_up_with_deleted(
     """
     if subject.target_id is not None:
         return _by_id(answer, subject, shape, is_deleted)
-    listed = listed_at(body_of(answer), shape.listed or "")
+    listed = find_list_at_pointer(body_of(answer), shape.listed or "")
     kept = []
     if not shape.finds_one and isinstance(listed, list) and listed:
         kept = [each for each in listed if not is_deleted(each)]
@@ -34,7 +34,7 @@ def of_look_up_with_deleted(
 
 def _by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, is_deleted: Callable[[Any], bool]) -> Outcome:
     made, body = of_look_up(answer, subject, shape), body_of(answer)
-    if not is_deleted(found_at(body, shape.found)):
+    if not is_deleted(find_at_pointer(body, shape.found)):
         return made
     if made.kind == "found":
         return replace(made, kind="absent")

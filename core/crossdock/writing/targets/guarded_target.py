@@ -12,8 +12,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
-from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened_error
-from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of_code, shortened_error
+from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.records import REASONS
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
@@ -50,7 +50,7 @@ def unguarded(target: ConnectorTarget) -> ConnectorTarget:
 
 def fault_of(own: ConnectorTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
-    wrong = misspelt(own, lambda name, value: _fits(value, _hint(name)))
+    wrong = misspelt_attribute(own, lambda name, value: _fits(value, _hint(name)))
     if wrong is not None:
         return f"{wrong[1]}; see class {described_class(wrong[0])}"
     facts = ((name, _problem(getattr(own, name), _hint(name))) for name in ("retry", "in_flight", "kept_s", "settle_s"))
@@ -115,7 +115,7 @@ class _GuardedTarget:
             return [self._checked("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
         problem = _problem(value, _hint(name)) or _lack(value, arguments)
         if problem is not None:
-            what = f"returned {problem}{place_of(self._own, name)}"
+            what = f"returned {problem}{place_of_code(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
         return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
 

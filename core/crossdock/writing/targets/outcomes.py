@@ -19,7 +19,7 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Exp
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_paths import MISSING, found_at, is_pointer, listed_at, pointer_part
+from crossdock.values.json_paths import MISSING, find_at_pointer, find_list_at_pointer, is_pointer, pointer_part
 from crossdock.values.records import Reason
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -178,7 +178,7 @@ class RecordShape:
 
     def stated_id(self, record: Any) -> Any:
         """Return what *record* has at `id`, which may be no id: an empty text if it does not have the form."""
-        found = MISSING if self.id is None else found_at(record, self.id)
+        found = MISSING if self.id is None else find_at_pointer(record, self.id)
         if self.id_form == "{id}" or not isinstance(found, str):
             return found
         before, _, after = self.id_form.partition("{id}")
@@ -187,11 +187,11 @@ class RecordShape:
 
     def name_of(self, record: Any) -> Any:
         """Return the external id of *record*; `MISSING` without one."""
-        return found_at(record, self.name) if self.divided_name is None else self.divided_name.name_in(record)
+        return find_at_pointer(record, self.name) if self.divided_name is None else self.divided_name.name_in(record)
 
     def changed_at(self, record: Any) -> str | None:
         """Return when *record* was last changed, as it states it, or None."""
-        found = found_at(record, self.changed)
+        found = find_at_pointer(record, self.changed)
         return found if isinstance(found, str) and 0 < len(found) <= MAX_ETAG and not _CONTROL.search(found) else None
 
 
@@ -252,7 +252,7 @@ def of_look_up(
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     place = shape.found if is_one else shape.listed or ""
-    listed = [found_at(body, place)] if is_one else listed_at(body, place)
+    listed = [find_at_pointer(body, place)] if is_one else find_list_at_pointer(body, place)
     if isinstance(listed, list) and not by_id and shape.divided_name is not None and subject.name is not None:
         listed = shape.divided_name.without_other_namespaces(listed, subject.name)
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
@@ -353,7 +353,7 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, jud
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
-    record = found_at(body, shape.record)
+    record = find_at_pointer(body, shape.record)
     if not judged and (place := _reported_error(answer, body, record, subject, shape)) is not None:
         message = f"answered success with an error: {_text_of_error(body, place) or f'see {place}'}"
         return Outcome("in_doubt", message, answer.status, reason="rejected")
@@ -395,7 +395,7 @@ def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRec
     """
     names = shape.record.split("/")
     for place in ("/".join(names[: depth + 1]) for depth in range(len(names))):
-        if (member := refusing_member(found_at(body, place))) is not None:
+        if (member := refusing_member(find_at_pointer(body, place))) is not None:
             return f"{place}/{pointer_part(member)}"
     if not shape.record and (shape.id is None or _shows(record, subject, shape)):
         return None
@@ -411,10 +411,10 @@ def _text_of_error(body: Any, place: str) -> str:
     if not is_pointer(place):  # of a header
         return ""
     around, _, name = place.rpartition("/")
-    found = found_at(body, place)
+    found = find_at_pointer(body, place)
     is_word = isinstance(found, str) and len(found.split()) == 1 and name.lower() not in {"error", "errors"}
     places = (around, "", place) if is_word else (place, around, "")
-    return next(filter(None, (api_error_messages.message_of(found_at(body, each), str) for each in places)), "")
+    return next(filter(None, (api_error_messages.message_of(find_at_pointer(body, each), str) for each in places)), "")
 
 
 def _shows(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:

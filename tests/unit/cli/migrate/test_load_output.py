@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from crossdock.cli.migrate.load_output import LoadOutput, sentence
-from crossdock.cli.terminal_output import Shown
+from crossdock.cli.migrate.load_output import LoadOutput, progress_sentence
+from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.config.project.migration_config import Gate
 from crossdock.migration.load_progress import WaveProgress
 from crossdock.migration.waves import NumberedWave
@@ -32,10 +32,10 @@ SOME, LONG = timedelta(seconds=184), timedelta(hours=2, minutes=5)
 )
 def test_sentences(progress: WaveProgress, expected: str) -> None:
     """What is unknown is left out, and so is a time when nothing is left."""
-    assert sentence(progress) == f"wave 3 of 7: lots: {expected}"
+    assert progress_sentence(progress) == f"wave 3 of 7: lots: {expected}"
 
 
-class Bars(Shown):
+class Bars(WarningsOnly):
     def __init__(self) -> None:
         self.wholes: list[tuple[str, int, int, str]] = []
 

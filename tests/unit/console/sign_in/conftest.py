@@ -18,7 +18,7 @@ from crossdock.console.sign_in.accounts import AccountFile
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(password_hashes, "_HASHER", PasswordHasher.from_parameters(profiles.CHEAPEST))
-    password_hashes._of_nobody.cache_clear()
+    password_hashes._hash_of_random_password.cache_clear()
 
 
 @pytest.fixture

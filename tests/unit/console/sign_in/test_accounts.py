@@ -47,8 +47,8 @@ def test_commands_change_the_accounts(path: Path) -> None:
     assert "viewer at b" in listed
     assert "argon2" not in listed
     assert run(path, "password", "anna", password="another horse battery")[0] == 0
-    assert file.checked("anna", PASSWORD) is None
-    assert file.checked("anna", "another horse battery") is not None
+    assert file.authenticate("anna", PASSWORD) is None
+    assert file.authenticate("anna", "another horse battery") is not None
     assert run(path, "remove", "ben") == (0, "removed ben\n")
     assert list(file.all()) == ["anna"]
     assert PASSWORD not in path.read_text()
@@ -80,8 +80,8 @@ def test_composed_and_decomposed_letters_are_one_password(path: Path) -> None:
     """Keyboards send either; anything else of a password counts, also spaces at its ends."""
     file = AccountFile(path)
     file.add("anna", " schöne Grüße ", {"*": Role.VIEWER})
-    assert file.checked("anna", " scho\u0308ne Gru\u0308ße ") is not None
-    assert file.checked("anna", "schöne Grüße") is None
+    assert file.authenticate("anna", " scho\u0308ne Gru\u0308ße ") is not None
+    assert file.authenticate("anna", "schöne Grüße") is None
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from argon2 import PasswordHasher
 from tests.consoles import PASSWORD, ServedConsole
 
-from crossdock.console.sign_in import attempts, password_hashes
-from crossdock.console.sign_in.attempts import Attempts, TooManyAttemptsError
+from crossdock.console.sign_in import attempt_limiter, password_hashes
+from crossdock.console.sign_in.attempt_limiter import AttemptLimiter, TooManyAttemptsError
 from crossdock.testing.manual_clock import ManualClock
 
 WRONG = "wrong horse battery"
@@ -61,7 +61,7 @@ def test_names_that_are_no_accounts_count_as_well(console: ServedConsole) -> Non
 
 def refusals(tried: Sequence[tuple[str, str]]) -> list[bool]:
     """Whether each of these attempts, by name and address, is refused."""
-    made, found = Attempts(ManualClock()), list[bool]()
+    made, found = AttemptLimiter(ManualClock()), list[bool]()
     for name, address in tried:
         try:
             made.begin(name, address)
@@ -91,8 +91,8 @@ def test_many_addresses_share_fifty_attempts_at_a_name() -> None:
 
 def test_the_memory_of_attempts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest are forgotten."""
-    monkeypatch.setattr(attempts, "_REMEMBERED", 9)
-    made = Attempts(ManualClock())
+    monkeypatch.setattr(attempt_limiter, "_REMEMBERED", 9)
+    made = AttemptLimiter(ManualClock())
     for number in range(20):
         made.begin(f"n{number}", f"192.0.2.{number}")
     assert len(made._buckets) == 9

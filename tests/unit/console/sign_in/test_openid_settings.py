@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule, load
+from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule, load_openid_settings
 from crossdock.errors import ConfigError
 
 PAGE = (Path(__file__).parents[4] / "docs" / "how_to" / "console" / "openid_connect.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ def test_the_page_shows_a_whole_file_and_all_of_its_keys(tmp_path: Path) -> None
     example = re.search(r"```yaml\n(# oidc.*?)```", PAGE, re.DOTALL)
     assert example
     (tmp_path / "oidc.yaml").write_text(example[1])
-    assert load(tmp_path / "oidc.yaml").roles[1].tenants == ("acme",)
+    assert load_openid_settings(tmp_path / "oidc.yaml").roles[1].tenants == ("acme",)
     documented = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert set(documented) == {*OpenIdSettings.model_fields, *(f"roles.{key}" for key in RoleRule.model_fields)}
 
@@ -37,6 +37,6 @@ def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, told: str
     """Without its secrets."""
     (tmp_path / "oidc.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"oidc\.yaml:[0-9]+:[0-9]+: ") as refused:
-        load(tmp_path / "oidc.yaml")
+        load_openid_settings(tmp_path / "oidc.yaml")
     assert told in str(refused.value)
     assert "hunter2" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""A rehearsal on the terminal, from its document."""
+"""Prints a rehearsal on the terminal, from its document, and makes texts that the page has as well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.cli import terminal_output
-from crossdock.cli.migrate import profile_words
+from crossdock.cli.migrate import column_profile_texts
 from crossdock.runs import run_lines
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
@@ -24,7 +24,7 @@ _SHOWN = 5
 _AT_ONCE_S = 0.05  # requests that the burst allows
 
 
-def show(console: Any, document: Mapping[str, Any]) -> None:
+def print_rehearsal(console: Any, document: Mapping[str, Any]) -> None:
     for name, stream in document["streams"].items():
         for title, profile in profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
@@ -129,9 +129,13 @@ def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
 
 def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
     values = f"{column['smallest']!r} to {column['largest']!r}" if "smallest" in column else ""
-    filled = profile_words.percent(column["filled"], rows)
-    words = (profile_words.distinct(column), profile_words.length(column), profile_words.forms(column))
-    return column["name"], filled, *words, values, profile_words.findings_text(column)
+    filled = column_profile_texts.percent_text(column["filled"], rows)
+    words = (
+        column_profile_texts.distinct_text(column),
+        column_profile_texts.length_text(column),
+        column_profile_texts.forms_text(column),
+    )
+    return column["name"], filled, *words, values, column_profile_texts.findings_text(column)
 
 
 def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:

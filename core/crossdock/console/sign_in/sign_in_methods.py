@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from crossdock.console.people import Person
 from crossdock.console.sign_in.accounts import AccountFile
-from crossdock.console.sign_in.attempts import Attempts
+from crossdock.console.sign_in.attempt_limiter import AttemptLimiter
 from crossdock.console.sign_in.openid_provider import OpenIdProvider, RefusedError
 from crossdock.console.sign_in.sessions import Sessions
 from crossdock.values.clock import Clock
@@ -26,46 +26,46 @@ class SignIn:
     accounts: AccountFile | None
     provider: OpenIdProvider | None
     sessions: Sessions
-    attempts: Attempts
+    attempts: AttemptLimiter
 
     @classmethod
     def of(cls, accounts: AccountFile | None, provider: OpenIdProvider | None, clock: Clock) -> SignIn:
-        return cls(accounts, provider, Sessions(clock), Attempts(clock))
+        return cls(accounts, provider, Sessions(clock), AttemptLimiter(clock))
 
     def who_is(self, _: Request, session: Session) -> Person | None:
         return self.sessions.person(session.id)
 
-    def with_password(self, session: Session, name: str, password: str, address: str) -> Person | None:
+    def sign_in_with_password(self, session: Session, name: str, password: str, address: str) -> Person | None:
         """Begin a session if the password is right. Raises ConfigError, BusyError or TooManyAttemptsError."""
         assert self.accounts is not None
         accounts = self.accounts
         self.attempts.begin(name, address)
-        account = accounts.checked(name, password)
+        account = accounts.authenticate(name, password)
         if account is None:
             _LOGGER.warning("a sign-in from %s was refused", address)  # the name may be a password in the wrong field
             return None
         self.attempts.succeeded(name, address)
-        self._begin(session)
-        self.sessions.begin(session.id, lambda: accounts.person(account))
-        return accounts.person(account)
+        self._renew_session(session)
+        self.sessions.begin(session.id, lambda: accounts.current_person(account))
+        return accounts.current_person(account)
 
-    def at_provider(self, session: Session, origin: str, query: Mapping[str, str]) -> str:
+    def sign_in_with_answer(self, session: Session, origin: str, query: Mapping[str, str]) -> str:
         """Begin a session by the answer of the provider, and return the wanted page.
 
         Raises ConfigError, RefusedError or RemoteError.
         """
         assert self.provider is not None
-        person, wanted = self.provider.answered(session.id, origin, query)
+        person, wanted = self.provider.person_of_answer(session.id, origin, query)
         if self.accounts is not None and person.name in self.accounts.all():
             raise RefusedError(f"{person.name} is the name of a local account.", "Sign in with its password.")
-        self._begin(session)
+        self._renew_session(session)
         self.sessions.begin(session.id, lambda: person)
         return wanted
 
     def end(self, session: Session) -> None:
-        self._begin(session)
+        self._renew_session(session)
 
-    def _begin(self, session: Session) -> None:
+    def _renew_session(self, session: Session) -> None:
         """End what was before, and give the browser an id that nobody else has seen."""
         self.sessions.end(session.id)
         session.renew()

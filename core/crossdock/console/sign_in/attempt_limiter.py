@@ -28,7 +28,7 @@ class BusyError(Exception):
     """Too many passwords are being checked at this moment."""
 
 
-class Attempts:
+class AttemptLimiter:
     """Names that are no accounts count like others, so that refusals tell nothing about them."""
 
     def __init__(self, clock: Clock) -> None:

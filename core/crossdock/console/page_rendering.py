@@ -1,4 +1,4 @@
-"""The pages that commands write: one self-contained file each, from a template in `page_templates/`."""
+"""Renders the templates in `page_templates/`, and writes a page to a file."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _templates() -> PageTemplates:
     """Load the templates with the first page, because few commands make one."""
     from crossdock.values.page_templates import PageTemplates  # noqa: PLC0415  it imports jinja2
 
-    return PageTemplates("crossdock.console", shown=_shown)
+    return PageTemplates("crossdock.console", shown=_printable_and_cut)
 
 
-def _shown(text: str) -> str:
+def _printable_and_cut(text: str) -> str:
     return printable(text[:MAX_TEXT]) + "…" * (len(text) > MAX_TEXT)

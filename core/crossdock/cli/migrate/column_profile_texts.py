@@ -1,4 +1,4 @@
-"""A column's profile in words, from its document."""
+"""Texts that describe the profile of a column, made from its document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINDINGS = {
 """The words for a number of cells, by `crossdock.migration.cell_findings.Finding`."""
 
 
-def percent(number: int, of: int) -> str:
+def percent_text(number: int, of: int) -> str:
     """Format a share: ``0 %`` and ``100 %`` mean none and all. A share of nothing is empty."""
     if not of:
         return ""
@@ -28,19 +28,19 @@ def percent(number: int, of: int) -> str:
     return "> 99 %" if number < of and number * 200 > of * 199 else f"{(200 * number + of) // (2 * of)} %"
 
 
-def distinct(column: Mapping[str, Any]) -> str:
+def distinct_text(column: Mapping[str, Any]) -> str:
     return f"{'~' * column['distinct_is_estimate']}{column['distinct']:,}"
 
 
-def length(column: Mapping[str, Any]) -> str:
+def length_text(column: Mapping[str, Any]) -> str:
     shortest, longest = column["shortest"], column["longest"]
     return f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
 
 
-def forms(column: Mapping[str, Any]) -> str:
+def forms_text(column: Mapping[str, Any]) -> str:
     words = {"whole": "whole", "decimal": "decimal", "dates": "dates"}
     shares = {word: column[name] for name, word in words.items() if column[name]}
-    return ", ".join(f"{percent(number, column['filled'])} {word}" for word, number in shares.items())
+    return ", ".join(f"{percent_text(number, column['filled'])} {word}" for word, number in shares.items())
 
 
 def findings_text(column: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ class _Known:
     thread: threading.Thread | None = None
 
 
-class SlowReadings:
+class BackgroundReadings:
     """The last result of each reading, by its name. Any thread may use it."""
 
     def __init__(self, clock: Clock | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Personal data is shown on request, and the audit log tells who has seen it."""
+"""Decides whether a page shows personal data, and logs who has seen it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _ASKED = "show"
 _WAITS_S = 1.0  # for other writers: the person waits for the page
 
 
-def address_without(visit: Visit) -> str | None:
+def address_without_personal_data(visit: Visit) -> str | None:
     """Return where the page is without personal data, if another site asks for it: the log would name the person."""
-    if not (_is_asked(visit) and visit.by_other_site):
+    if not (_asks_for_personal_data(visit) and visit.by_other_site):
         return None
     others = {name: text for name, text in visit.query.items() if name != _ASKED}
     return address(*visit.path.lstrip("/").split("/"), **others)
 
 
-def is_shown(visit: Visit, subject: str) -> bool:
+def log_access_if_shown(visit: Visit, subject: str) -> bool:
     """Return whether the page shows the personal data of *subject*, as ``show=data`` in its address asks; log it if so.
 
     *subject* is as in the audit log, such as ``record STREAM KEY``. Raises PageError if the person may not see it, or
     if it cannot be logged at once.
     """
-    if not _is_asked(visit):
+    if not _asks_for_personal_data(visit):
         return False
-    if not visit.sees_personal_data:
+    if not visit.may_see_personal_data:
         raise PageError(403, f"{visit.person.name} may not see personal data: it needs the role operator.")
     with acting_as(Actor(visit.person.name, visit.address)):
         entry = AuditEntry.new(VIEWED, subject, at=visit.now)
@@ -43,5 +43,5 @@ def is_shown(visit: Visit, subject: str) -> bool:
     return True
 
 
-def _is_asked(visit: Visit) -> bool:
+def _asks_for_personal_data(visit: Visit) -> bool:
     return visit.query.get(_ASKED) == "data"

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from crossdock.console.slow_readings import FRESH_S, SHARE, SlowReadings
+from crossdock.console.background_readings import FRESH_S, SHARE, BackgroundReadings
 from crossdock.errors import StateError
 from crossdock.testing.manual_clock import ManualClock
 
@@ -17,7 +17,7 @@ LONG_S = 60.0
 def test_a_page_need_not_wait() -> None:
     """Until the first reading ends nothing is known; then its result is shown, also while the next one takes long."""
     clock, begun, ended, calls = ManualClock(), threading.Semaphore(0), threading.Event(), list[int]()
-    readings = SlowReadings(clock)
+    readings = BackgroundReadings(clock)
 
     def read() -> int:
         calls.append(len(calls))
@@ -42,7 +42,7 @@ def test_a_page_need_not_wait() -> None:
 def test_a_long_reading_is_shown_for_long() -> None:
     """So that readings take at most a small share of the time."""
     clock, calls = ManualClock(), list[int]()
-    readings = SlowReadings(clock)
+    readings = BackgroundReadings(clock)
 
     def read() -> int:
         clock.advance(10.0)
@@ -59,7 +59,7 @@ def test_a_long_reading_is_shown_for_long() -> None:
 def test_an_error_is_raised_for_who_asks() -> None:
     """And the next reading may succeed."""
     clock, errors = ManualClock(), [StateError("is locked")]
-    readings = SlowReadings(clock)
+    readings = BackgroundReadings(clock)
 
     def read() -> str:
         if errors:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
@@ -31,7 +31,7 @@ LATE = timedelta(minutes=5)  # a scheduler looks every 30 seconds, and jobs of o
 _LOOKS_BACK = timedelta(days=8)  # a weekly job was due once in it
 
 
-class Light(StrEnum):
+class JobCondition(StrEnum):
     """The condition of a job, the worst first."""
 
     FAILED = "failed"
@@ -44,7 +44,7 @@ class Light(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobLine:
+class JobOverview:
     """One job, or what is started by hand, whose *job* is empty.
 
     Attributes:
@@ -54,7 +54,7 @@ class JobLine:
     """
 
     job: str
-    light: Light
+    condition: JobCondition
     business_date: str
     since: datetime | None
     next_due: datetime | None = None
@@ -78,7 +78,7 @@ class Overview:
         late: Files that a partner has not acknowledged in time, and whether a run has marked them as overdue.
     """
 
-    jobs: tuple[JobLine, ...]
+    jobs: tuple[JobOverview, ...]
     open: tuple[OpenRecordTotal, ...]
     held: int
     held_since: datetime | None
@@ -88,17 +88,17 @@ class Overview:
     at: datetime
 
     @property
-    def light(self) -> Light:
-        order = list(Light)
-        return min((each.light for each in self.jobs), key=order.index, default=Light.NEW)
+    def condition(self) -> JobCondition:
+        order = list(JobCondition)
+        return min((each.condition for each in self.jobs), key=order.index, default=JobCondition.NEW)
 
 
-def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
+def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
     newest, limited = tx.runs.listed(limit=1), tx.pending_approvals.listed()
     waiting = [each for each in limited if each.approved_at is None]
-    by_hand = (_by_hand(tx, run, now) for run in newest if not jobs or run.job not in jobs)
+    by_hand = (_manual_run_overview(tx, run, now) for run in newest if not jobs or run.job not in jobs)
     return Overview(
-        (*_jobs(tx, jobs, now), *by_hand),
+        (*_job_overviews(tx, jobs, now), *by_hand),
         tuple(tx.open_record_totals.by_state()),
         sum(each.number for each in waiting),
         min((each.since for each in waiting), default=None),
@@ -109,7 +109,7 @@ def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> O
     )
 
 
-def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iterator[JobLine]:
+def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iterator[JobOverview]:
     latest, paused, coming = (
         tx.scheduled_runs.latest_by_job(),
         tx.scheduled_runs.paused_jobs(),
@@ -120,18 +120,18 @@ def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iter
         run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)
         if last is not None and not last.finished and run is None:
             run = next((each for each in tx.runs.listed(limit=1) if each.job == name), None)
-        missed = None if name in paused else _missed(job, last, now)
-        light, shown = _light(last, paused=name in paused, missed=missed is not None), missed or last
-        yield JobLine(
+        missed = None if name in paused else _missed_run(job, last, now)
+        condition, shown = _job_condition(last, paused=name in paused, missed=missed is not None), missed or last
+        yield JobOverview(
             job=name,
-            light=light,
+            condition=condition,
             business_date="" if shown is None else shown.business_date.isoformat(),
             since=missed.instant if missed else None if last is None else last.finished_at or last.started_at,
             next_due=coming.get(name),
             run=run,
-            note=_paused_by(tx, name) if light is Light.PAUSED else "" if last is None else last.note or "",
+            note=_paused_by(tx, name) if condition is JobCondition.PAUSED else "" if last is None else last.note or "",
             delay=delay(tx, jobs, name, missed.business_date, now) if missed else None,
-            progress=progress_text(tx, run, now) if run and light is Light.RUNNING else "",
+            progress=progress_text(tx, run, now) if run and condition is JobCondition.RUNNING else "",
             is_paused=name in paused,
         )
 
@@ -141,49 +141,51 @@ def _paused_by(tx: Transaction, job: str) -> str:
     return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
 
 
-def _missed(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:
+def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:
     """Return the first run that should have begun; None if there is none."""
     if last is None or not last.finished:  # before the service sees a job, nothing of it is due
         return None
     since = max(last.due, now - _LOOKS_BACK)
     return next(
-        (each for each in due(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
+        (each for each in due_between(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
     )
 
 
-def _light(last: ScheduledRun | None, *, paused: bool, missed: bool) -> Light:
+def _job_condition(last: ScheduledRun | None, *, paused: bool, missed: bool) -> JobCondition:
     if last is not None and last.status == "running":
-        return Light.RUNNING
+        return JobCondition.RUNNING
     if paused:
-        return Light.PAUSED
+        return JobCondition.PAUSED
     if missed:
-        return Light.MISSING
-    return Light.NEW if last is None else _of_status(last.status)
+        return JobCondition.MISSING
+    return JobCondition.NEW if last is None else _condition_of_status(last.status)
 
 
-def _by_hand(tx: Transaction, run: RunRecord, now: datetime) -> JobLine:
-    light = _of_status(run.status)
-    progress = progress_text(tx, run, now) if light is Light.RUNNING else ""
+def _manual_run_overview(tx: Transaction, run: RunRecord, now: datetime) -> JobOverview:
+    condition = _condition_of_status(run.status)
+    progress = progress_text(tx, run, now) if condition is JobCondition.RUNNING else ""
     since = run.finished_at or run.started_at
-    return JobLine(job="", light=light, business_date=run.business_date, since=since, run=run, progress=progress)
+    return JobOverview(
+        job="", condition=condition, business_date=run.business_date, since=since, run=run, progress=progress
+    )
 
 
-def _of_status(status: str) -> Light:
+def _condition_of_status(status: str) -> JobCondition:
     return {
-        "running": Light.RUNNING,
-        "done": Light.GREEN,
-        "skipped": Light.GREEN,
-        "degraded": Light.DEGRADED,
-    }.get(status, Light.FAILED)
+        "running": JobCondition.RUNNING,
+        "done": JobCondition.GREEN,
+        "skipped": JobCondition.GREEN,
+        "degraded": JobCondition.DEGRADED,
+    }.get(status, JobCondition.FAILED)
 
 
 def worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overview]]:
-    order = list(Light)
-    return sorted(found, key=lambda each: (order.index(each[1].light), each[0]))
+    order = list(JobCondition)
+    return sorted(found, key=lambda each: (order.index(each[1].condition), each[0]))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownOverviews:
     """The overviews of all tenants that were read so far, and why others could not be read."""
 
     found: Mapping[str, Overview]
@@ -211,16 +213,16 @@ class Overviews:
         if thread is not None:
             thread.join()
 
-    def of(self, tenant: Tenant) -> Overview:
+    def read(self, tenant: Tenant) -> Overview:
         """Read one now. Raises ConfigError or StateError."""
         try:
             jobs = tenant.project().jobs
         except CrossdockError:
             jobs = {}  # the state is shown although the config is wrong, which the page says
         with self._tenants.reading(tenant) as tx:
-            return overview(tx, jobs, self._clock.now())
+            return read_overview(tx, jobs, self._clock.now())
 
-    def all(self) -> Known:
+    def known(self) -> KnownOverviews:
         """Return what is known of all tenants. They are read again if the last reading ended a while ago."""
         names = [each.name for each in self._tenants.all()]
         with self._lock:
@@ -235,7 +237,7 @@ class Overviews:
         with self._read:
             found = {name: self._found[name] for name in names if name in self._found}
             errors = {name: self._errors[name] for name in names if name in self._errors}
-        return Known(found, errors, [name for name in names if name not in found and name not in errors])
+        return KnownOverviews(found, errors, [name for name in names if name not in found and name not in errors])
 
     def _read_all(self) -> None:
         began = self._clock.monotonic()
@@ -244,7 +246,7 @@ class Overviews:
                 if self._closing:
                     return
                 try:
-                    found = self.of(tenant)
+                    found = self.read(tenant)
                 except CrossdockError as error:
                     with self._read:
                         self._found.pop(tenant.name, None)

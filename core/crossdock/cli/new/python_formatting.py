@@ -32,7 +32,7 @@ class Named:
 Item = str | Call | Named
 
 
-def laid_out(before: str, value: str | Call, indent: int = 0, after: str = "") -> str:
+def format_code(before: str, value: str | Call, indent: int = 0, after: str = "") -> str:
     """Return lines of *before*, *value* and *after*: one if it fits, else one for each item."""
     margin = " " * indent
     line = f"{margin}{before}{_on_one_line(value)}{after}"
@@ -67,7 +67,7 @@ def quoted(text: str) -> str:
 def _item(item: Item, indent: int) -> str:
     named = item if isinstance(item, Named) else Named("", item)
     comment = f"{' ' * indent}# {named.comment}\n" if named.comment else ""
-    return comment + laid_out(named.before, named.value, indent, ",")
+    return comment + format_code(named.before, named.value, indent, ",")
 
 
 def _on_one_line(item: Item) -> str:
@@ -85,7 +85,7 @@ def _has_comment(item: Item) -> bool:
     return isinstance(item, Call) and any(map(_has_comment, item.items))
 
 
-def imports(names: Mapping[str, Sequence[str]], package: str) -> str:
+def import_lines(names: Mapping[str, Sequence[str]], package: str) -> str:
     """Return import lines in the order of isort: those of Python, those of others, and those of *package*."""
     groups: dict[int, list[str]] = {0: [], 1: [], 2: []}
     for module in sorted(name for name, needed in names.items() if needed):
@@ -93,7 +93,7 @@ def imports(names: Mapping[str, Sequence[str]], package: str) -> str:
         group = 2 if top == package else 0 if top in sys.stdlib_module_names else 1
         items = sorted(dict.fromkeys(names[module]), key=_import_order)
         line = f"from {module} import {', '.join(items)}"
-        groups[group].append(line if len(line) <= WIDTH else laid_out(f"from {module} import ", Call("", items)))
+        groups[group].append(line if len(line) <= WIDTH else format_code(f"from {module} import ", Call("", items)))
     return "\n\n".join("\n".join(lines) for lines in groups.values() if lines)
 
 

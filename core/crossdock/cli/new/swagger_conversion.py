@@ -1,4 +1,4 @@
-"""Swagger 2.0 documents in the form of OpenAPI 3.0, as far as lists and records are read from them."""
+"""Converts Swagger 2.0 documents to OpenAPI 3.0, as far as lists and records are read from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.platform.openapi_file import METHODS, Json, as_list, as_mapping
 _SCHEMA_MEMBERS = ("type", "format", "items", "enum", "default", "minimum", "maximum", "example")
 
 
-def converted(data: Json) -> Json:
+def convert_to_openapi_3(data: Json) -> Json:
     """Return *data* with servers, responses, bodies and credentials where OpenAPI 3.0 has them."""
     scheme = "https" if "https" in as_list(data.get("schemes")) or not data.get("schemes") else "http"
     host, base = data.get("host"), data.get("basePath")

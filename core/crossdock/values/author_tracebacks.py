@@ -8,28 +8,28 @@ from traceback import walk_tb
 
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.printable import printable
-from crossdock.values.author_code import AuthorCodeError, is_authors, secrets_of, whole_text
+from crossdock.values.author_code import AuthorCodeError, is_module_of_author, secrets_of, unmasked_text
 from crossdock.values.redaction import redacted
 
 
-def raised_by_author(error: CrossdockError, settings: object = None) -> list[str]:
+def author_traceback_lines(error: CrossdockError, settings: object = None) -> list[str]:
     """Return lines about the exceptions that *error* stands for. Secrets in *settings* are masked, and data is not."""
     is_about_code = isinstance(error, AuthorCodeError | ConfigError) or (
         isinstance(error, RecordError) and error.code in {"mapping_failed", "target_failed"}
     )
     lines: list[str] = []
     secrets = set(secrets_of(settings))
-    for each in (error, *_behind(error)):
+    for each in (error, *_causes(error)):
         if isinstance(each, AuthorCodeError):
             secrets.update(secrets_of(each.settings))
-    for each in _behind(error):
-        frames = list(_frames(each))
+    for each in _causes(error):
+        frames = list(_frame_lines(each))
         if frames or (is_about_code and not isinstance(each, CrossdockError)):
-            lines += [*f"{type(each).__name__}: {whole_text(each)}".splitlines(), *frames]
+            lines += [*f"{type(each).__name__}: {unmasked_text(each)}".splitlines(), *frames]
     return [printable(redacted(line, secrets)) for line in lines]
 
 
-def _behind(error: BaseException) -> Iterator[BaseException]:
+def _causes(error: BaseException) -> Iterator[BaseException]:
     seen = {id(error)}
     following = error.__cause__ or error.__context__
     while following is not None and id(following) not in seen:
@@ -38,8 +38,8 @@ def _behind(error: BaseException) -> Iterator[BaseException]:
         following = following.__cause__ or following.__context__
 
 
-def _frames(error: BaseException) -> Iterator[str]:
+def _frame_lines(error: BaseException) -> Iterator[str]:
     for frame, line in walk_tb(error.__traceback__):
-        if is_authors(str(frame.f_globals.get("__name__"))):
+        if is_module_of_author(str(frame.f_globals.get("__name__"))):
             file = frame.f_code.co_filename
             yield f"  line {line} of {file}, in {frame.f_code.co_name}: {getline(file, line, frame.f_globals).strip()}"

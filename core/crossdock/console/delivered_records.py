@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.records import parameter
-from crossdock.console.runs import run_of
+from crossdock.console.records import query_parameter
+from crossdock.console.runs import run_of_address
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
 from crossdock.values.display_times import instant_text
@@ -18,14 +18,14 @@ _NUMBERS = ("stream", "operation", "records")
 _COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the target", "read from")
 
 
-def listed(visit: Visit) -> Response:
+def show_delivered_records(visit: Visit) -> Response:
     """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
-    after = whole_number(parameter(visit, "after") or "0")
+    after = whole_number(query_parameter(visit, "after") or "0")
     if after is None:
         raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
-    stream, operation = parameter(visit, "stream") or None, parameter(visit, "operation") or None
+    stream, operation = query_parameter(visit, "stream") or None, query_parameter(visit, "operation") or None
     with visit.reading() as tx:
-        run = run_of(visit, tx)
+        run = run_of_address(visit, tx)
         numbers = tx.delivered_history.operation_counts([run.id])
         found = tx.delivered_history.operations_of_run(
             run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1
@@ -39,7 +39,7 @@ def listed(visit: Visit) -> Response:
         run_address=visit.link("runs", run.id),
         total=f"{sum(each for _, _, each in numbers):,}",
         counted=f"{sum(each['records']['delivered'] for each in (run.tally or {}).values()):,}",
-        numbers=table(_NUMBERS, (_count(visit, run.id, *each) for each in numbers), kind="numbers"),
+        numbers=table(_NUMBERS, (_count_row(visit, run.id, *each) for each in numbers), kind="numbers"),
         chosen=" ".join(filter(None, (operation, stream))),
         all=visit.link("runs", run.id, "delivered"),
         records=table(_COLUMNS, (_row(visit, each) for each in page)),
@@ -47,7 +47,7 @@ def listed(visit: Visit) -> Response:
     )
 
 
-def _count(visit: Visit, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
+def _count_row(visit: Visit, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
     yield stream
     yield operation
     yield Link(f"{number:,}", visit.link("runs", run, "delivered", stream=stream, operation=operation))

@@ -17,5 +17,8 @@ def allowance(
 ) -> Allowance:
     """An allowance with a bucket of its own; without numbers it is never used up."""
     return Allowance(
-        clock, MemoryStore(clock, BucketState.of(configured(rate_per_s, burst))), ceiling=ceiling, priority=priority
+        clock,
+        MemoryStore(clock, BucketState.of_estimate(configured(rate_per_s, burst))),
+        ceiling=ceiling,
+        priority=priority,
     )

@@ -244,7 +244,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     @property
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
-        return columns_of(self)
+        return columns_named_by(self)
 
     def draft(self, record: Record) -> ResourceModel:
         """Return the draft of `to_resource`, with overrides of the config, checked against the resource's rules.
@@ -276,7 +276,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         return record.with_paths(self.used_columns) if is_json else record.copy()
 
 
-def columns_of(stream: Stream[Any]) -> frozenset[str]:
+def columns_named_by(stream: Stream[Any]) -> frozenset[str]:
     """Return the columns that the attributes of *stream* name, whatever its class computes."""
     ordering = (item if isinstance(item, str) else item.column for item in stream.order_by or ())
     conditions = (*stream.skip.values(), *(each for each in (stream.incomplete, stream.deleted) if each is not None))

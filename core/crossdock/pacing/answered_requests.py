@@ -44,6 +44,6 @@ class AnsweredRequest:
     others: int = 0
 
     @property
-    def noise(self) -> float:
+    def max_sample_error(self) -> float:
         """Tokens by which *sample* may be wrong, because requests that overlap arrive in any order."""
         return min(self.others, 2 + 0.2 * self.others)

@@ -33,13 +33,13 @@ class BucketState:
     as_of: float = 0.0
 
     @classmethod
-    def of(cls, estimate: LimitEstimate) -> BucketState:
+    def of_estimate(cls, estimate: LimitEstimate) -> BucketState:
         return cls(estimate.bucket(), estimate)
 
     @classmethod
     def continuing(cls, earlier: BucketState | None, estimate: LimitEstimate, now: float) -> BucketState:
         """Return the state for a run that begins now with *estimate*, after the last one left *earlier*."""
-        return earlier.carried_over(now, estimate) if earlier else cls.of(estimate)
+        return earlier.carried_over(now, estimate) if earlier else cls.of_estimate(estimate)
 
     def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
         """Take at most *wanted* tokens, leaving *reserve*. Return the new state and the number taken."""

@@ -136,7 +136,7 @@ class LimitLearner:
 
     def restart_empty(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
-        few = request.sample.accepted - self._accepted_when_empty <= request.noise
+        few = request.sample.accepted - self._accepted_when_empty <= request.max_sample_error
         self._in_a_row = self._in_a_row + 1 if few and self.empty_at > -math.inf else 0
         self.empty_at = request.answered_at
         self._accepted_when_empty, self._spent_when_empty = request.sample.accepted, self._view.state.spent

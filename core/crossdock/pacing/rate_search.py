@@ -87,7 +87,7 @@ class RateSearch:
         is_known = (self.sure or self._empty_at is None) and not self._rising
         # what is in flight at too high a speed is refused
         self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
-        tokens = max(STEP_TOKENS, reserve / 4) + request.noise
+        tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error
         needed = QUIET_REQUESTS if is_known else tokens / self._step
         reached = self._at_speed > self.rate_per_s * REACHED * (request.answered_at - self._counted_since)
         if self._at_speed < needed or not (is_known or reached):
@@ -102,7 +102,7 @@ class RateSearch:
         """Record that a request was refused because the bucket was empty."""
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
-        self._learn_from_refusal(sample.at, count, request.noise)
+        self._learn_from_refusal(sample.at, count, request.max_sample_error)
         self._speed_since = request.answered_at
         if count > 0:
             self._empty_at, self._accepted_until_empty = sample.at, sample.accepted
@@ -115,9 +115,9 @@ class RateSearch:
 
     def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
         """Return the rate that is shown by acceptance at *speed* until now."""
-        if reserve + request.noise < STEP_TOKENS or self._empty_at is None:
+        if reserve + request.max_sample_error < STEP_TOKENS or self._empty_at is None:
             return speed  # the level was not enough to hide that it is too fast
-        count = request.sample.accepted - self._accepted_until_empty - 1 - request.noise
+        count = request.sample.accepted - self._accepted_until_empty - 1 - request.max_sample_error
         return max(self.least_per_s or 0.0, min(speed, count / max(SHORTEST_S, request.sample.at - self._empty_at)))
 
     def _raise_rate(self, speed: float, shown_per_s: float) -> None:

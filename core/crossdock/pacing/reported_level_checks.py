@@ -87,7 +87,7 @@ class ReportedLevels:
         if self._base is None or self._next is None:
             self._base = self._next = reported
             return None
-        gained = reported.accepted - self._base.accepted + reported.level - self._base.level - request.noise
+        gained = reported.accepted - self._base.accepted + reported.level - self._base.level - request.max_sample_error
         span = reported.at - self._base.at
         is_long = span > (SHORTEST_S if request.others else 0.0)
         rate_per_s = (gained - 1) / span if gained >= 2 and is_long else 0.0

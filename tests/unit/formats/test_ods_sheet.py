@@ -10,13 +10,13 @@ import pytest
 from tests.unit.formats.hostile_sheets import ods, packed
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
+from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
 
 ERROR = 'calcext:value-type="error" table:formula="of:=1/0"'
 
 
 def answers(rows: str, sheet: str | int = 1, *, around: str = "{}", finds_errors: bool = True) -> tuple[Any, list[Any]]:
-    first, *found = ods_answers(BytesIO(ods(rows, around=around)), sheet, finds_errors=finds_errors)
+    first, *found = read_ods_sheet(BytesIO(ods(rows, around=around)), sheet, finds_errors=finds_errors)
     return first, [json.loads(row) for row in found]
 
 
@@ -154,4 +154,4 @@ def test_an_encrypted_file_is_recognized() -> None:
     )
     assert is_ods(file)
     with pytest.raises(CellError, match="is protected by a password"):
-        list(ods_answers(file, 1, finds_errors=True))
+        list(read_ods_sheet(file, 1, finds_errors=True))

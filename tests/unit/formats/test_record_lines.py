@@ -18,7 +18,7 @@ def texts(data: bytes, chunk: int, **config: object) -> list[tuple[str, int]]:
     reader = RecordLines("f", crlf=b"\r" in data)
     found = []
     for piece in record_pieces(BytesIO(data), form, name="f", chunk=chunk):
-        frame, error = reader.frame(piece)
+        frame, error = reader.split_lines(piece)
         found += frame.rows()
         if error:
             raise error
@@ -55,6 +55,6 @@ def test_a_line_break_inside_a_record_is_refused(chunk: int, line_end: str) -> N
 def test_bytes_that_are_no_text_end_the_lines() -> None:
     """The lines before them are checked first."""
     piece = next(record_pieces(BytesIO(b"ab\n"), fixed_width(kind="fixed_width", columns=COLUMNS), name="f", chunk=9))
-    assert RecordLines("f", crlf=False).frame(piece)[1] is None
+    assert RecordLines("f", crlf=False).split_lines(piece)[1] is None
     with pytest.raises(RefusedError, match="^f:2:2: byte FF is not utf-8"):
         texts(b"ab\nc\xff\n", 100)

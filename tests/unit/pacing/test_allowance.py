@@ -35,7 +35,7 @@ def test_the_reserve_stays_unspent() -> None:
 def test_live_requests_find_a_token_during_a_batch() -> None:
     """While a batch waits, a live request that shares its bucket does not."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of(configured(10, 100)))
+    store = MemoryStore(clock, BucketState.of_estimate(configured(10, 100)))
     batch, live = Allowance(clock, store), Allowance(clock, store, priority="live")
     assert len(batch.take(1000)) == 98
     assert batch.wait_s() > 0
@@ -45,7 +45,7 @@ def test_live_requests_find_a_token_during_a_batch() -> None:
 def test_jobs_share_fairly() -> None:
     """Two batches that always want more get the same, within one token."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of(configured(100, 100)))
+    store = MemoryStore(clock, BucketState.of_estimate(configured(100, 100)))
     pacers, got = [Allowance(clock, store) for _ in range(2)], [0, 0]
     for pacer in pacers:
         pacer.take(50)
@@ -106,7 +106,7 @@ def test_a_configured_limit_is_not_exceeded() -> None:
 def test_a_reported_limit_is_adopted_at_once() -> None:
     """One answer reports rate, burst and level of an unknown bucket."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryStore(clock, BucketState.of(LimitEstimate())))
+    pacer = Allowance(clock, MemoryStore(clock, BucketState.of_estimate(LimitEstimate())))
     assert pacer.tokens is None
     headers = {"ratelimit-policy": '"a";q=600;w=60', "ratelimit": '"a";r=100;t=1'}
     answer(pacer, clock, list(pacer.take(1)), read(headers))
@@ -117,7 +117,7 @@ def test_a_reported_limit_is_adopted_at_once() -> None:
 def test_an_estimate_is_shared() -> None:
     """What one of two users of a bucket learns, the other knows with its next token."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of(LimitEstimate()))
+    store = MemoryStore(clock, BucketState.of_estimate(LimitEstimate()))
     one, other = Allowance(clock, store), Allowance(clock, store)
     answer(one, clock, list(one.take(1)), RateHeaders("draft10", 99, 100, 10.0))
     other.take(1)
@@ -180,6 +180,6 @@ def test_random_answers_neither_flood_nor_stall(
 def test_an_unknown_limit_starts_with_few_requests() -> None:
     """While the limit is unknown few requests are in flight, since all of them are refused if the bucket is empty."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryStore(clock, BucketState.of(LimitEstimate())))
+    pacer = Allowance(clock, MemoryStore(clock, BucketState.of_estimate(LimitEstimate())))
     assert pacer.bucket_state.bucket.burst == UNLIMITED
     assert 1 <= pacer.free_slots(0) <= 8

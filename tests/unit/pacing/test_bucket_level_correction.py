@@ -24,7 +24,7 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.of(estimate)))
+        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.of_estimate(estimate)))
         self.tracker = LevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
 
     def take(self, count: int) -> int:

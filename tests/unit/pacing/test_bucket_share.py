@@ -36,7 +36,7 @@ class Reduced(Client):
 
 
 def full(clock: Time) -> MemoryStore:
-    return MemoryStore(clock, BucketState.of(configured(RATE, BURST)))
+    return MemoryStore(clock, BucketState.of_estimate(configured(RATE, BURST)))
 
 
 def empty(clock: Time) -> MemoryStore:

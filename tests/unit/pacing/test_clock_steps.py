@@ -42,7 +42,7 @@ def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
     results = []
     for stepped in (False, True):
         clock = ManualClock()
-        results.append(taken(MemoryStore(clock, BucketState.of(ESTIMATE)), clock, turns, stepped=stepped))
+        results.append(taken(MemoryStore(clock, BucketState.of_estimate(ESTIMATE)), clock, turns, stepped=stepped))
     assert results[0] == results[1]
 
 
@@ -67,7 +67,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
     waits, tokens = [], []
     for stepped in (False, True):
         clock = ManualClock()
-        store = MemoryStore(clock, BucketState.of(ESTIMATE))
+        store = MemoryStore(clock, BucketState.of_estimate(ESTIMATE))
         left = store.take(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
@@ -84,7 +84,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
 def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
     """The bucket is read back with the instant of its last change."""
     clock = ManualClock()
-    left = MemoryStore(clock, BucketState.of(ESTIMATE)).take(30, 0).bucket_state
+    left = MemoryStore(clock, BucketState.of_estimate(ESTIMATE)).take(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
     with state.read_only() as tx:

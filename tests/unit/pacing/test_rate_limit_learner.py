@@ -23,7 +23,7 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(self.clock, BucketState.of(estimate))
+        self.store = MemoryStore(self.clock, BucketState.of_estimate(estimate))
         self.view = BucketAccess(self.clock, self.store)
         self.learner = LimitLearner(self.view)
 

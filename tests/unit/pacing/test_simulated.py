@@ -85,7 +85,7 @@ def simulated(
 ) -> tuple[Result, LimitEstimate]:
     """Deliver *bursts* times what the bucket holds; what the server saw, and the estimate at the end."""
     clock, server = Time(), server or Server(RATE, BURST)
-    store = MemoryStore(clock, BucketState.of(before))
+    store = MemoryStore(clock, BucketState.of_estimate(before))
     pacers = [Client(clock, store) for _ in range(clients)]
     work = round(bursts * server.burst)
     result = run(pacers, clock, server, work=work, network=Network(latency_s), seed=seed, until=until)

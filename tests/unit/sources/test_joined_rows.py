@@ -167,7 +167,7 @@ def test_a_refused_part_refuses_the_joined_file(tmp_path: Path) -> None:
     """Its rows would be missing in records that are whole otherwise; without one, its column is no part of rows."""
     rows = StoredRows(None, tmp_path)
     rows.add("f0", 0, frame([{"NO": "1", REFUSED: ""}], ["NO", REFUSED]))
-    assert REFUSED not in rows.matching(pl.DataFrame({"ID": ["1"]}), Rule({"ID": "NO"})).columns
+    assert REFUSED not in rows.rows_matching(pl.DataFrame({"ID": ["1"]}), Rule({"ID": "NO"})).columns
     with pytest.raises(RefusedError, match="set 2 is refused") as refused:
         rows.add("f1", 1, frame([{"NO": "", REFUSED: "set 2 is refused"}], ["NO", REFUSED]))
     assert refused.value.where == "f1"

@@ -76,4 +76,4 @@ def test_without_joins_nothing_is_kept() -> None:
     (known,) = (each for each in files.files_to_skip(OWN).values() if each.content_hash == "hash1")
     assert files.outdated_copies([known, replace(known, content_hash="other")]) == ["hash1"]
     assert files.files_to_fetch([listed(1)], lambda _: False) == []
-    assert cast("Any", files).done(OWN).keys() == {"hash3", "hash1"}
+    assert cast("Any", files).files_to_skip(OWN).keys() == {"hash3", "hash1"}

@@ -13,7 +13,7 @@ from crossdock.testing.manual_clock import ManualClock
 
 
 def _store(clock: ManualClock) -> MemoryStore:
-    return MemoryStore(clock, BucketState.of(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
+    return MemoryStore(clock, BucketState.of_estimate(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
 
 
 def test_reading_and_delivery_spend_one_bucket() -> None:

@@ -10,7 +10,7 @@ from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, Valida
 from pydantic_core import PydanticCustomError
 
 from crossdock.config.declared_streams import DeclaredStream
-from crossdock.connector import Stream, columns_of
+from crossdock.connector import Stream, columns_named_by
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.own_external_ids import ours_problem
@@ -82,7 +82,7 @@ def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
     """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
-    if reserved := next(filter(is_reserved, sorted(columns_of(stream) - {*whole} | cursor)), None):
+    if reserved := next(filter(is_reserved, sorted(columns_named_by(stream) - {*whole} | cursor)), None):
         hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
         raise ConfigError(
             f"{name}: the name {reserved!r} is reserved", where=where, hint=hint, code="connector_invalid"

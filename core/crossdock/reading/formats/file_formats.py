@@ -38,7 +38,7 @@ def _reader(kind: str) -> FormatReader[Any]:
     return reader
 
 
-def _kind(value: Any) -> Any:
+def _kind_of_layout(value: Any) -> Any:
     return value.get("kind", DEFAULT) if isinstance(value, Mapping) else getattr(value, "kind", DEFAULT)
 
 
@@ -51,12 +51,12 @@ def _pydantic_schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
     choices: dict[Any, Mapping[str, Any]] = {
         kind: core_schema.with_info_plain_validator_function(partial(_validate_layout, kind)) for kind in FORMATS
     }
-    return core_schema.tagged_union_schema(choices, _kind)
+    return core_schema.tagged_union_schema(choices, _kind_of_layout)
 
 
 def _json_schema(_schema: Any, handler: Any) -> Any:
     layouts = tuple(Annotated[_reader(kind).layout, Tag(kind)] for kind in FORMATS)
-    every: Any = Annotated[Union[layouts], Discriminator(_kind)]  # noqa: UP007  it is made
+    every: Any = Annotated[Union[layouts], Discriminator(_kind_of_layout)]  # noqa: UP007  it is made
     return handler(TypeAdapter(every).core_schema)
 
 
@@ -68,7 +68,7 @@ else:
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:
-    return _reader(_kind(layout))
+    return _reader(_kind_of_layout(layout))
 
 
 def read_rows(

@@ -72,14 +72,14 @@ def head_of(path: Path) -> bytes:
 
 def _json_members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
     """Return the members of a JSON object by dotted paths, those of lists by their numbers from 0."""
-    return {path: (place, value) for path, value in _leaves(exact_json.loads_own(text), "")}
+    return {path: (place, value) for path, value in _leaf_texts(exact_json.loads_own(text), "")}
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if inner:
         for name, each in inner:
-            yield from _leaves(each, f"{path}.{name}" if path else str(name))
+            yield from _leaf_texts(each, f"{path}.{name}" if path else str(name))
     else:
         yield path, value if isinstance(value, str) else exact_json.dumps(value).decode()
 

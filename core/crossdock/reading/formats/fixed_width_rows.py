@@ -106,7 +106,7 @@ class _FixedWidthRows:
             yield from split_piece(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
     def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        lines, error = self._lines.frame(piece)
+        lines, error = self._lines.split_lines(piece)
         found = {name: self._checked_cells(name, part) for name, part in self._grouped_by_type(lines).items()}
         if error:
             raise error
@@ -253,7 +253,7 @@ class RecordLines:
     def __init__(self, name: str, *, crlf: bool) -> None:
         self._name, self._crlf = name, crlf
 
-    def frame(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
+    def split_lines(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
         """Return the lines of *piece* up to the first that is not text, with `LINE`, and the error of that one."""
         text, fault = as_text(piece, None)
         self._check_characters(piece, text)

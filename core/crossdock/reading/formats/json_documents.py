@@ -13,7 +13,7 @@ from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames
+from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames_of_objects
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.undeclared_gzip import open_stream
@@ -90,7 +90,7 @@ class JsonReader(FormatReader[JsonFormat]):
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with open_stream(path, name=name) as stream:
-            yield from frames(_Document(stream, layout, name).records(), batch_rows)
+            yield from frames_of_objects(_Document(stream, layout, name).records(), batch_rows)
 
     def places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout

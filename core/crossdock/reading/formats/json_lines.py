@@ -47,7 +47,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
         with open_stream(path, name=name) as stream:
-            yield from frames(_canonical_objects(stream, name), batch_rows)
+            yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
 
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
@@ -64,7 +64,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         return dict.fromkeys(names, f"line {line}")
 
 
-def frames(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
+def frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
     """Yield at least one frame of *objects*, each the place and the canonical text of one."""
     texts, lines, size, is_begun = list[str](), list[int](), 0, False
     for line, text in objects:

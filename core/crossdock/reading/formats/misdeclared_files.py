@@ -91,13 +91,13 @@ def refuse_other_kind(head: bytes, encoding: str, *, name: str, expected: Litera
         _refuse(found, name)
     if expected == "XML":
         return
-    found_encoding = unmarked_utf_16(head)
+    found_encoding = detect_unmarked_utf_16(head)
     if found_encoding is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         hint = "Ask the sender for UTF-8, the encoding of JSON." if expected else f"Declare encoding: {found_encoding}"
         _refuse(OtherKind(f"in {found_encoding}", hint), name)
 
 
-def unmarked_utf_16(data: bytes) -> str | None:
+def detect_unmarked_utf_16(data: bytes) -> str | None:
     """Return the form of UTF-16 in which every other byte of *data* is zero, or None."""
     zeros = [data[start::2].count(0) * 4 > len(data) for start in (0, 1)]
     return _UTF_16[zeros.index(True)] if any(zeros) != all(zeros) else None

@@ -60,7 +60,7 @@ def is_ods(file: BinaryIO) -> bool:
             return kind.read(len(_KIND)) == _KIND
 
 
-def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
+def read_ods_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
     """Yield the facts of a sheet, and its rows as JSON, which wait in a temporary file until the facts are known."""
     with opened_archive(file) as archive, SpooledTemporaryFile(max_size=_IN_MEMORY) as rows:
         names = archive.namelist()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crossdock.errors import ConfigError
 from crossdock.reading.formats.limited_process import CellError, Limits, ReaderTask, answer_line, running_task, serve
-from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
+from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
 from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
 from crossdock.reading.formats.xlsx_check import check_cells, check_parts, no_sheet_error
 
@@ -110,12 +110,12 @@ def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
 def _read_workbook(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
     check_parts(file)
     if is_ods(file):
-        yield from ods_answers(file, sheet, finds_errors=finds_errors)
+        yield from read_ods_sheet(file, sheet, finds_errors=finds_errors)
     else:
-        yield from _library_answers(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
+        yield from _read_with_library(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
 
 
-def _library_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
 
     try:

@@ -124,7 +124,7 @@ class FileListing:
     def marker_name(self, file: RemoteFile) -> str:
         return self._markers.marker_name(file.name) if self._markers else ""
 
-    def look(self, store: FileStore) -> None:
+    def look_for_growth(self, store: FileStore) -> None:
         files = self._list_files(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
@@ -144,7 +144,7 @@ class FileListing:
         changed, looks = self._first_changed(files), self._run.growth_checks
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
-            looks.look_and_pause(left, self._run.clock, self._connection, store, self.look)
+            looks.look_and_pause(left, self._run.clock, self._connection, store, self.look_for_growth)
             again = set(self._list_files(store))
             changed = next((file for file in files if file not in again), None)
         if changed is not None:

@@ -83,7 +83,9 @@ class NaturalNames:
             if file.name not in numbers:
                 self._shapes[file.name], numbers[file.name] = _split_numbers(file.name)
             groups.setdefault(self._shapes[file.name], {}).setdefault(file.name, []).append(file)
-        self._readings = {shape: _readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()}
+        self._readings = {
+            shape: _plausible_readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()
+        }
 
     def are_alike(self, one: str, other: str) -> bool:
         return self._shapes[one] == self._shapes[other]
@@ -147,7 +149,7 @@ def _split_numbers(name: str) -> tuple[Shape, tuple[str, ...]]:
     return (*shape, (name[end:], "")), tuple(numbers)
 
 
-def _readings(
+def _plausible_readings(
     shape: Shape, files: Mapping[str, Sequence[TimedName]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
 ) -> list[NameReading]:
     texts = [numbers[name] for name in files]

@@ -97,7 +97,7 @@ class FileOrder:
         compared = self._comparison(files, now)
         newest = max(files, key=compared.sort_key)
         for file in files:
-            if file is not newest and (fault := compared.fault(file, newest)):
+            if file is not newest and (fault := compared.why_not_newer(file, newest)):
                 raise self._refusal(fault, file, newest, compared)
         return newest
 
@@ -114,7 +114,7 @@ class FileOrder:
         return list(found.values())
 
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
-        return self._comparison([one, other], now).fault(other, one) == "older"
+        return self._comparison([one, other], now).why_not_newer(other, one) == "older"
 
     def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
         """Return whether *one* is the newer version of *last*, or a later file.
@@ -128,12 +128,12 @@ class FileOrder:
         if one.name == last.name:
             return one.modified_epoch_s > last.modified_epoch_s
         if compared.are_alike(last.name, one.name):
-            return compared.fault(last, one) is None
+            return compared.why_not_newer(last, one) is None
         if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
         compared = self._comparison([*known, one], now)
-        return any(compared.are_alike(each.name, one.name) and not compared.fault(each, one) for each in known)
+        return any(compared.are_alike(each.name, one.name) and not compared.why_not_newer(each, one) for each in known)
 
     def refuse_older(
         self,
@@ -156,7 +156,7 @@ class FileOrder:
         new = [facts for facts in unread if facts.content_hash not in again]
         compared = self._comparison([*before.values(), *unread], now)
         for first, second in compared.pairs_to_compare(new):
-            if fault := compared.fault(first, second):
+            if fault := compared.why_not_newer(first, second):
                 raise self._refusal(fault, first, second, compared)
         of_new = compared.files_to_follow(list(before.values()))
         current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.modified_epoch_s)}
@@ -165,7 +165,7 @@ class FileOrder:
         for facts in unread:
             is_again = facts.content_hash in again
             for last in of_others(facts.name) if is_again else of_new(facts.name):
-                fault = compared.fault(last, facts, taken=True)
+                fault = compared.why_not_newer(last, facts, taken=True)
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
                     raise self._refusal(fault, last, facts, compared, taken=True)
 
@@ -209,7 +209,7 @@ class _ByTime:
     def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s
 
-    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+    def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         if first.modified_epoch_s != second.modified_epoch_s:
             return "older" if second.modified_epoch_s < first.modified_epoch_s else None
         return None if taken and first.name == second.name else "tie"
@@ -243,13 +243,13 @@ class _ByRank(_ByTime):
     def sort_key(self, file: Dated) -> Any:
         return self._order.rank(file.name) or _NO_RANK, file.modified_epoch_s
 
-    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+    def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         one, other = (self._order.rank(file.name) or _NO_RANK for file in (first, second))
         if one != other:
             return "older" if other < one else None
         if first.name == second.name:
             return None  # the same file, written again
-        return "tie" if self._order.snapshot else super().fault(first, second, taken=taken)
+        return "tie" if self._order.snapshot else super().why_not_newer(first, second, taken=taken)
 
     def advice(self, one: str, other: str, fault: Fault) -> str:
         del one, other, fault
@@ -264,7 +264,7 @@ class _ByNameAndTime(_ByTime):
     def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s, self._names.shape(file.name), self._names.position(file.name)
 
-    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+    def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
         if first.name == second.name:
             return "older" if later < 0 else None

@@ -136,7 +136,7 @@ class FileSource:
 
     @property
     def looks(self) -> Sequence[Look]:
-        return [self._listing.look] if self._files is None and self._failure is None else []
+        return [self._listing.look_for_growth] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """Yield the rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.

@@ -25,7 +25,7 @@ class IdSet:
 
     def add(self, ids: Sequence[str]) -> int:
         found = list(dict.fromkeys(map(_hash, ids)))
-        new = [each for each, is_held in zip(found, self._holds(found), strict=True) if not is_held]
+        new = [each for each, is_held in zip(found, self._are_known(found), strict=True) if not is_held]
         self._recent.update(new)
         if len(self._recent) >= max(_RECENT, len(self._sorted) // 8):
             recent = pl.Series(list(self._recent), dtype=pl.UInt64)
@@ -34,9 +34,9 @@ class IdSet:
 
     def known_among(self, ids: Sequence[str]) -> set[str]:
         """Return the *ids* that were added. One call for many ids is faster."""
-        return {each for each, is_held in zip(ids, self._holds(list(map(_hash, ids))), strict=True) if is_held}
+        return {each for each, is_held in zip(ids, self._are_known(list(map(_hash, ids))), strict=True) if is_held}
 
-    def _holds(self, hashes: Sequence[int]) -> list[bool]:
+    def _are_known(self, hashes: Sequence[int]) -> list[bool]:
         if not len(self._sorted):
             return [each in self._recent for each in hashes]
         asked = pl.Series(hashes, dtype=pl.UInt64)

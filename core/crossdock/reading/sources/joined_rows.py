@@ -91,7 +91,7 @@ class StoredRows:
             kept.write_ipc(part)
         self._parts.append(path)
 
-    def matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
+    def rows_matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
         """Return the rows whose `rule.theirs` are among *keys*, or the new ones that are not (``anti``), in order."""
         if not self._parts:
             return pl.DataFrame(
@@ -129,7 +129,7 @@ class Joiner:
             seen = pl.concat(
                 [_distinct_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]]
             )
-            rows = self._stored[name].matching(seen, rule, "anti")
+            rows = self._stored[name].rows_matching(seen, rule, "anti")
             if rows.height and (rows.height > MAX_ORPHANS or (seen.height and not self._matched[name])):
                 number = f"more than {MAX_ORPHANS:,}" if rows.height > MAX_ORPHANS else f"all {rows.height:,}"
                 raise RefusedError(
@@ -155,7 +155,7 @@ class Joiner:
             yield str(file), part.drop(FILE)
 
     def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
-        found = self._stored[name].matching(_distinct_keys(rows, rule), rule)
+        found = self._stored[name].rows_matching(_distinct_keys(rows, rule), rule)
         newest = found.unique(columns_named(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
@@ -174,7 +174,7 @@ class Joiner:
     def _with_join(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         keys = _distinct_keys(rows, rule)
         self._seen[name].append(keys)
-        found = self._stored[name].matching(keys, rule)
+        found = self._stored[name].rows_matching(keys, rule)
         self._matched[name] = self._matched[name] or found.height > 0
         grouped = _grouped_by_record(found, name, rule)
         ours, theirs = columns_named(rule.on), columns_named(rule.theirs)

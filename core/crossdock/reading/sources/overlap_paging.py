@@ -101,7 +101,7 @@ class OverlappingPages(SizedPages):
         if number < 2:
             message = f"has {number} of {total - offset:,} records: pages of fewer than two cannot overlap"
             raise RefusedError(message, where=answer.address, code="list_incomplete")
-        joints, back = _joints(places, min(self.overlap, number // 2))
+        joints, back = _places_shared_with_next_page(places, min(self.overlap, number // 2))
         self._progress[0] = replace(before, offset=offset, places=places, joints=joints, step=back)
         return request.with_page(**{self.param: end - back})
 
@@ -164,7 +164,7 @@ class OverlappingPages(SizedPages):
         return int(text)
 
 
-def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], int]:
+def _places_shared_with_next_page(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], int]:
     """Return the places of which the next page must contain one, and how far before the end of the page they begin.
 
     Records with the last change count only if there are hardly any others: more may precede them on the next page.

@@ -17,7 +17,7 @@ import httpx
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_messages
-from crossdock.reading.transport.http_auth import Expired, Flow, revealed
+from crossdock.reading.transport.http_auth import Expired, Flow, secret_text
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
@@ -103,7 +103,7 @@ class AuthorizationCodeAuth(TokenAuth):
     def authorization_address(self, redirect_url: str, state: str, verifier: str) -> str:
         """Return the address at which the owner gives access."""
         assert self._authorize_url is not None
-        asked = {"response_type": "code", "client_id": revealed(self._client_id), "redirect_uri": redirect_url}
+        asked = {"response_type": "code", "client_id": secret_text(self._client_id), "redirect_uri": redirect_url}
         asked |= self._scope | {"state": state}
         if self._pkce:
             asked |= {"code_challenge": oauth_messages.pkce_challenge(verifier), "code_challenge_method": "S256"}
@@ -124,14 +124,14 @@ class AuthorizationCodeAuth(TokenAuth):
         return self._client_request({"grant_type": "refresh_token", "refresh_token": self._read_tokens().refresh_token})
 
     def _client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
-        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
+        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
         return client_request(url or self._token_url, form, client_id, secret, self._client_auth)
 
     # ---- tokens
 
     def prepare(self) -> None:
         """Raise UnauthorizedError or ConfigError if tokens could not be requested or stored, before anybody agrees."""
-        _ = revealed(self._client_id), revealed(self._client_secret)
+        _ = secret_text(self._client_id), secret_text(self._client_secret)
         self.file.check_writable()
 
     def store(self, response: httpx.Response) -> None:
@@ -161,7 +161,7 @@ class AuthorizationCodeAuth(TokenAuth):
                 hint=self._hint,
                 code="consent_missing",
             )
-        if not self.forgives_reuse and self.file.is_older(stored):
+        if not self.forgives_reuse and self.file.is_older_than_newest(stored):
             message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
             raise UnauthorizedError(message, where=self._connection_name, hint=self._hint, code="tokens_outdated")
         self._check_refresh_token(stored)

@@ -46,7 +46,7 @@ class BasicAuth(httpx.Auth):
         self._user, self._password = user, password
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        pair = f"{revealed(self._user)}:{revealed(self._password)}"
+        pair = f"{secret_text(self._user)}:{secret_text(self._password)}"
         request.headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         yield request
 
@@ -57,12 +57,12 @@ class TimedAuth(httpx.Auth):
     clock: Clock = SystemClock()
 
 
-def revealed(value: Secret | str) -> str:
+def secret_text(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
 
 
 def _header_value(value: Secret | str) -> str:
-    text = revealed(value)
+    text = secret_text(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference
         raise ConfigError(f"{name} contains characters that are not allowed in a header", code="secret_invalid")

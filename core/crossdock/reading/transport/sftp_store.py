@@ -49,31 +49,31 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
         UnavailableError: If the server cannot be reached or does not answer in time.
     """
     key = parse_private_key(login)
-    line = connect_to_pinned_host(login, clock or SystemClock())
+    connection = connect_to_pinned_host(login, clock or SystemClock())
     try:
-        log_in(line, key)
-        return SftpSession(line)
+        log_in(connection, key)
+        return SftpSession(connection)
     except BaseException:
-        line.close()
+        connection.close()
         raise
 
 
 class SftpSession:
     """A session with a server, used by one thread at a time."""
 
-    def __init__(self, line: SshConnection) -> None:
-        self._line = line
-        self._where = line.login.where
-        with line.limited_wait("opening SFTP"):
-            line.transport.set_keepalive(_KEEPALIVE_S)
-            channel = line.transport.open_session(window_size=line.login.window_bytes)
+    def __init__(self, connection: SshConnection) -> None:
+        self._connection = connection
+        self._where = connection.login.where
+        with connection.limited_wait("opening SFTP"):
+            connection.transport.set_keepalive(_KEEPALIVE_S)
+            channel = connection.transport.open_session(window_size=connection.login.window_bytes)
             channel.invoke_subsystem("sftp")
-            self._wire = SftpWire(channel.sendall, channel.recv, line.record_progress)
+            self._wire = SftpWire(channel.sendall, channel.recv, connection.record_progress)
             self._wire.negotiate_version()
 
     @property
     def warnings(self) -> Sequence[str]:
-        if old := self._line.transport.old_algorithms_in_use():
+        if old := self._connection.transport.old_algorithms_in_use():
             names = ", ".join(old)
             return [f"the connection to {self._where} is less safe: it uses {names}. Ask its operator to update it"]
         return []
@@ -103,7 +103,7 @@ class SftpSession:
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
         advice = "move old files to another folder, or raise `timeout_s`"
-        budget = TimeBudget(_LISTING * self._line.login.timeout_s, advice)
+        budget = TimeBudget(_LISTING * self._connection.login.timeout_s, advice)
         return self._limited_and_translated(f"listing folder {folder!r}", missing, budget)
 
     def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
@@ -137,7 +137,7 @@ class SftpSession:
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         self._check_unchanged(file, self.stat(file.path), AFTER_LISTED)
         doing, read, after = f"reading {file.path!r}", 0, None
-        login = self._line.login
+        login = self._connection.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
         budget = TimeBudget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
         with self._limited_and_translated(doing):
@@ -192,7 +192,7 @@ class SftpSession:
             return None
 
     def write(self, path: str, data: bytes) -> None:
-        login = self._line.login
+        login = self._connection.login
         budget = TimeBudget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
         with self._limited_and_translated(
             f"writing {path!r}", self._missing_folder_error(path.rpartition("/")[0]), budget
@@ -238,7 +238,7 @@ class SftpSession:
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     def close(self) -> None:
-        self._line.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -265,7 +265,7 @@ class SftpSession:
         self, doing: str, missing: CrossdockError | None = None, budget: TimeBudget | None = None
     ) -> Iterator[None]:
         """Limit a wait for the server, and translate its refusals. *missing* is raised if nothing is there."""
-        with self._line.limited_wait(doing, budget=budget):
+        with self._connection.limited_wait(doing, budget=budget):
             try:
                 yield
             except StatusError as status:

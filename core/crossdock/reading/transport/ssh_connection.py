@@ -253,21 +253,21 @@ def connect_to_pinned_host(login: SftpLogin, clock: Clock) -> SshConnection:
     shown: dict[str, str] = {}
     refused: list[str] = []
     while True:
-        line = SshConnection(login, refused, clock)
+        connection = SshConnection(login, refused, clock)
         try:
-            with line.limited_wait("exchanging keys", login.connect_timeout_s):
-                line.transport.start_client()
-                key = line.transport.get_remote_server_key()
+            with connection.limited_wait("exchanging keys", login.connect_timeout_s):
+                connection.transport.start_client()
+                key = connection.transport.get_remote_server_key()
         except BaseException as error:
-            line.close()
+            connection.close()
             if shown and isinstance(error, CrossdockError):
                 break  # the server has no other key
             raise
         if key.fingerprint in pinned:
-            return line
-        line.close()
+            return connection
+        connection.close()
         shown[key.fingerprint] = f"{key.fingerprint} ({key.algorithm_name})"
-        refused.append(str(line.transport.host_key_type))
+        refused.append(str(connection.transport.host_key_type))
     keys = ", ".join(shown.values())
     if not pinned:
         raise ConfigError(
@@ -294,9 +294,9 @@ def _pinned_fingerprints(login: SftpLogin) -> list[str]:
     return [fingerprint.rstrip("=") for fingerprint in given]
 
 
-def log_in(line: SshConnection, key: paramiko.PKey | None) -> None:
+def log_in(connection: SshConnection, key: paramiko.PKey | None) -> None:
     """Try the key, then the password. Some servers require both."""
-    login, transport = line.login, line.transport
+    login, transport = connection.login, connection.transport
     methods = {}
     if key is not None:
         methods["private key"] = partial(transport.auth_publickey, login.user, key)
@@ -304,10 +304,10 @@ def log_in(line: SshConnection, key: paramiko.PKey | None) -> None:
         methods["password"] = partial(transport.auth_password, login.user, login.password)
     for number, (method, attempt) in enumerate(methods.items()):
         try:
-            with line.limited_wait(f"logging in by {method}"):
+            with connection.limited_wait(f"logging in by {method}"):
                 attempt()
         except UnavailableError as error:
-            refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not line.expired
+            refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not connection.expired
             if not refused or not (transport.is_active() or number):  # some servers disconnect after the first refusal
                 raise
         if transport.is_authenticated():

@@ -15,7 +15,7 @@ import httpx
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.client_assertions import ASSERTION_TYPE, ClientAssertion
-from crossdock.reading.transport.http_auth import Expired, Flow, TimedAuth, revealed
+from crossdock.reading.transport.http_auth import Expired, Flow, TimedAuth, secret_text
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.values import exact_json
@@ -159,7 +159,7 @@ class ClientCredentialsAuth(TokenAuth):
         self._form |= extra or {}
 
     def token_request(self) -> httpx.Request:
-        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
+        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
         if self._assertion is None:
             fields, headers = oauth_messages.client_authentication(client_id, secret, self._client_auth)
         else:
@@ -197,8 +197,8 @@ class RefreshTokenAuth(TokenAuth):
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
 
     def token_request(self) -> httpx.Request:
-        form = {"grant_type": "refresh_token", "refresh_token": revealed(self._refresh_token)}
-        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
+        form = {"grant_type": "refresh_token", "refresh_token": secret_text(self._refresh_token)}
+        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
         return client_request(self._token_url, form, client_id, secret, self._client_auth)
 
     def refused(self, response: httpx.Response) -> str:
@@ -209,7 +209,7 @@ class RefreshTokenAuth(TokenAuth):
 
     def granted(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
-        if following and following != revealed(self._refresh_token):
+        if following and following != secret_text(self._refresh_token):
             if not self._reusable:
                 message = "the vendor replaced the refresh token, and may no longer accept the one in the config"
                 hint = "use authorization_code, which keeps the new ones; or, if it does accept it, set reusable: true"

@@ -99,7 +99,7 @@ class TokenFile:
                     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                     replace_file(path, exact_json.dumps(list(tokens.generation)))
 
-    def is_older(self, tokens: StoredTokens) -> bool:
+    def is_older_than_newest(self, tokens: StoredTokens) -> bool:
         """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
         return any(tokens.generation < (_generation_in(path) or tokens.generation) for path in self._newest)
 

@@ -128,7 +128,7 @@ class Keyring:
     """
 
     folder: Path
-    verdict: GpgResult = field(default_factory=lambda: GpgResult((), 1, ()))
+    result: GpgResult = field(default_factory=lambda: GpgResult((), 1, ()))
     _home: Path = field(default_factory=Path)
     _program: str = ""
     _passphrase: str = ""
@@ -188,11 +188,11 @@ class Keyring:
             self._pinned.intersection_update(fingerprints)
 
     def decrypted_blocks(self, message: BinaryIO, *, most_s: float) -> Iterator[bytes]:
-        """Yield what is in *message*, from its beginning. It may not be used before `verdict` is asked."""
+        """Yield what is in *message*, from its beginning. It may not be used before `result` is asked."""
         with self._running_gpg("--decrypt", stdin=message, most_s=most_s) as (process, status):
             yield from _output_blocks(process)
             exit_code = process.wait()
-        self.verdict = GpgResult(_status_lines(status), exit_code, frozenset(self._pinned))
+        self.result = GpgResult(_status_lines(status), exit_code, frozenset(self._pinned))
 
     def make_message(
         self, content: BinaryIO, *, encrypt_to: Sequence[Path], signer: str | None, armor: bool, most_s: float

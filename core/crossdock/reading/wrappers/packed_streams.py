@@ -264,17 +264,17 @@ class StreamWrapper:
     def recognizes_head(self, head: bytes) -> bool:
         return self.packing.magic(head)
 
-    def unwrap(self, part: Part, settings: StreamSettings, workshop: WorkFolder) -> Iterator[Part]:
-        meter = workshop.meter(settings, part, f"bytes of {self.packing.name}")
+    def unwrap(self, part: Part, settings: StreamSettings, work_folder: WorkFolder) -> Iterator[Part]:
+        meter = work_folder.meter(settings, part, f"bytes of {self.packing.name}")
         with part.content.open("rb") as packed:
             stream = UnpackedStream(packed, self.packing, meter, name=part.name, max_members=settings.max_members)
-            path = workshop.write_file(blocks_of(stream))
+            path = work_folder.write_file(blocks_of(stream))
         yield Part(part.name, path)
 
-    def wrap(self, part: Part, settings: StreamSettings, workshop: WorkFolder) -> Path:
+    def wrap(self, part: Part, settings: StreamSettings, work_folder: WorkFolder) -> Path:
         del settings
         with part.content.open("rb") as file:
-            return workshop.write_file(self._compressed_blocks(file))
+            return work_folder.write_file(self._compressed_blocks(file))
 
     def _compressed_blocks(self, file: BinaryIO) -> Iterator[bytes]:
         compressor = self.compressor()

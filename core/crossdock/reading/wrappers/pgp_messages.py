@@ -111,15 +111,15 @@ class PgpWrapper:
     def recognizes_head(self, head: bytes) -> bool:
         return _BEGIN.match(head.lstrip()) is not None or _looks_binary(head)
 
-    def unwrap(self, part: Part, settings: PgpSettings, workshop: WorkFolder) -> Iterator[Part]:
-        meter = workshop.meter(settings, part, "bytes of PGP")
-        with part.content.open("rb") as file, _without_armor(file, part.name, workshop) as binary:
+    def unwrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Iterator[Part]:
+        meter = work_folder.meter(settings, part, "bytes of PGP")
+        with part.content.open("rb") as file, _without_armor(file, part.name, work_folder) as binary:
             size = file.seek(0, 2)
             if binary is not None:
                 _check_packets(binary, part.name, is_encrypted=settings.decrypt is not None)
             elif settings.decrypt is not None:
                 raise _refusal("is signed as clear text, and not encrypted as declared", part.name, _CORRECT)
-            with _keyring(settings, workshop.folder) as keys:
+            with _keyring(settings, work_folder.folder) as keys:
 
                 def blocks() -> Iterator[bytes]:
                     for block in keys.decrypted_blocks(binary or file, most_s=settings.max_s):
@@ -127,19 +127,19 @@ class PgpWrapper:
                         yield block
                     meter.check_time()
 
-                path = workshop.write_file(blocks())
-                if failure := _first_failure(keys.verdict, settings):
+                path = work_folder.write_file(blocks())
+                if failure := _first_failure(keys.result, settings):
                     path.unlink()
                     raise _refusal(failure.message, part.name, failure.hint)
         yield Part(part.name, path)
 
-    def wrap(self, part: Part, settings: PgpSettings, workshop: WorkFolder) -> Path:
-        with Keyring(workshop.folder) as keys, part.content.open("rb") as file:
+    def wrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Path:
+        with Keyring(work_folder.folder) as keys, part.content.open("rb") as file:
             signer = None
             if settings.sign_with is not None:
                 signer = keys.add_secret(settings.sign_with.key, settings.sign_with.passphrase)
             armor, most_s = settings.armor, settings.max_s
-            return workshop.write_file(
+            return work_folder.write_file(
                 keys.make_message(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
             )
 
@@ -156,12 +156,12 @@ def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
         yield keys
 
 
-def _first_failure(verdict: GpgResult, settings: PgpSettings) -> Failure | None:
-    if settings.decrypt is not None and (failure := verdict.decryption_failure):
+def _first_failure(result: GpgResult, settings: PgpSettings) -> Failure | None:
+    if settings.decrypt is not None and (failure := result.decryption_failure):
         return failure
-    if settings.signed_by and (failure := verdict.signature_failure):
+    if settings.signed_by and (failure := result.signature_failure):
         return failure
-    return verdict.damage_failure
+    return result.damage_failure
 
 
 def _refusal(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
@@ -249,7 +249,7 @@ def _packet_letters(message: BinaryIO, name: str) -> str:
 
 
 @contextmanager
-def _without_armor(file: BinaryIO, name: str, workshop: WorkFolder) -> Iterator[BinaryIO | None]:
+def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterator[BinaryIO | None]:
     """Open the message without its ASCII armor; None if it is text with a signature below it."""
     begin = _BEGIN.match(file.read(_MAX_ARMOR_LINE).lstrip())
     file.seek(0)
@@ -260,7 +260,7 @@ def _without_armor(file: BinaryIO, name: str, workshop: WorkFolder) -> Iterator[
         _check_last_line(file, _END_OF_TEXT, name)
         yield None
         return
-    path = workshop.write_file(_dearmored(file, name))
+    path = work_folder.write_file(_dearmored(file, name))
     try:
         with path.open("rb") as message:
             yield message

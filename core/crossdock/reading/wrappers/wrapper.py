@@ -108,7 +108,7 @@ class Wrapper(Protocol[S_contra]):
     def recognizes_head(self, head: bytes) -> bool:
         """Return whether a file that begins with *head* (at least 64 bytes, or all of it) looks wrapped so."""
 
-    def unwrap(self, part: Part, settings: S_contra, workshop: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: Part, settings: S_contra, work_folder: WorkFolder) -> Iterator[Part]:
         """Yield the files in *part*, whose head `recognizes_head` accepts, in memory of a fixed size.
 
         Nothing may act on a file before the iterator has ended: damage, for example, is found at the end.
@@ -118,8 +118,8 @@ class Wrapper(Protocol[S_contra]):
             ConfigError: If a key is missing or wrong, or a program that is needed is not there.
         """
 
-    def wrap(self, part: Part, settings: S_contra, workshop: WorkFolder) -> Path:
-        """Return a new file in the folder of *workshop* with *part* in it."""
+    def wrap(self, part: Part, settings: S_contra, work_folder: WorkFolder) -> Path:
+        """Return a new file in the folder of *work_folder* with *part* in it."""
 
 
 def blocks_of(readable: Readable) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ _HEAD = 64
 WRAPPERS: Mapping[str, Wrapper[Any]] = {**STREAMS, "zip": ZipWrapper(), "pgp": PgpWrapper()}
 
 
-def _kind(value: Any) -> Any:
+def _kind_of_layer(value: Any) -> Any:
     return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
 
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     _Settings = Annotated[
         Union[tuple(Annotated[wrapper.settings, Tag(kind)] for kind, wrapper in WRAPPERS.items())],  # noqa: UP007  it is made
-        Discriminator(_kind),
+        Discriminator(_kind_of_layer),
     ]
     Layer = Annotated[
         _Settings, BeforeValidator(_with_kind, json_schema_input_type=Literal[tuple(WRAPPERS)] | _Settings)
@@ -85,13 +85,13 @@ def unwrapped(
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
     own = Path(tempfile.mkdtemp(prefix="unwrapped-", dir=folder))
-    delivered, workshop = Part(name, content), WorkFolder(own, clock)
+    delivered, work_folder = Part(name, content), WorkFolder(own, clock)
     parts = [delivered]
     try:
         for layer in layers:
             outer, parts = parts, []
             for part in outer:
-                parts += _unwrapped_once(part, layer, workshop)
+                parts += _unwrapped_once(part, layer, work_folder)
                 if part is not delivered:
                     assert isinstance(part.content, Path)
                     part.content.unlink()
@@ -117,13 +117,13 @@ def wrapped(content: bytes | Path, layers: Sequence[WrapperSettings], *, name: s
     Raises:
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
-    opened, workshop = InMemory(content) if isinstance(content, bytes) else content, WorkFolder(folder)
+    opened, work_folder = InMemory(content) if isinstance(content, bytes) else content, WorkFolder(folder)
     with opened.open("rb") as file:
-        path = workshop.write_file(blocks_of(file))
+        path = work_folder.write_file(blocks_of(file))
     for layer in reversed(layers):
-        wrapper, inner = WRAPPERS[_kind(layer)], path
+        wrapper, inner = WRAPPERS[_kind_of_layer(layer)], path
         try:
-            path = wrapper.wrap(Part(name, inner), layer, workshop)
+            path = wrapper.wrap(Part(name, inner), layer, work_folder)
         finally:
             inner.unlink()
         name += wrapper.ending
@@ -132,11 +132,11 @@ def wrapped(content: bytes | Path, layers: Sequence[WrapperSettings], *, name: s
 
 def ending_of(layers: Sequence[WrapperSettings]) -> str:
     """Return what the name of a file ends with once it is wrapped in *layers*."""
-    return "".join(WRAPPERS[_kind(layer)].ending for layer in reversed(layers))
+    return "".join(WRAPPERS[_kind_of_layer(layer)].ending for layer in reversed(layers))
 
 
-def _unwrapped_once(part: Part, layer: WrapperSettings, workshop: WorkFolder) -> Iterator[Part]:
-    wrapper, head = WRAPPERS[_kind(layer)], _first_bytes(part)
+def _unwrapped_once(part: Part, layer: WrapperSettings, work_folder: WorkFolder) -> Iterator[Part]:
+    wrapper, head = WRAPPERS[_kind_of_layer(layer)], _first_bytes(part)
     if not wrapper.recognizes_head(head):
         found = next((other.what for other in WRAPPERS.values() if other.recognizes_head(head)), None)
         is_what = "is empty" if not head else f"is {found}" if found else "does not begin so"
@@ -144,13 +144,13 @@ def _unwrapped_once(part: Part, layer: WrapperSettings, workshop: WorkFolder) ->
         raise RefusedError(
             f"the file must be {wrapper.what}, and {is_what}", where=part.name, hint=hint, code="format_wrong"
         )
-    yield from wrapper.unwrap(part, layer, workshop)
+    yield from wrapper.unwrap(part, layer, work_folder)
 
 
 def _refuse_inner_gzip(part: Part, layers: Sequence[WrapperSettings]) -> None:
     """Refuse gzip once more, which would be unpacked unasked. What else it may be is for the format to say."""
     if WRAPPERS["gzip"].recognizes_head(_first_bytes(part)):
-        declared = ", ".join(str(_kind(layer)) for layer in layers)
+        declared = ", ".join(str(_kind_of_layer(layer)) for layer in layers)
         hint = f"Declare wrapped: [{declared}, gzip], or ask the sender."
         raise RefusedError("the file in it is packed with gzip", where=part.name, hint=hint, code="format_wrong")
 

@@ -77,23 +77,23 @@ class ZipWrapper:
     def recognizes_head(self, head: bytes) -> bool:
         return head.startswith((_LOCAL, _END))
 
-    def unwrap(self, part: Part, settings: ZipSettings, workshop: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Iterator[Part]:
         password = settings.password.reveal().encode() if settings.password else None
-        meter = workshop.meter(settings, part, "bytes of zip")
+        meter = work_folder.meter(settings, part, "bytes of zip")
         with part.content.open("rb") as file, _read_directory(file, part.name) as archive:
             chosen = _chosen_members(archive.infolist(), settings, part.name)
             _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
-                yield Part(opened.name, workshop.write_file(opened.blocks(meter)))
+                yield Part(opened.name, work_folder.write_file(opened.blocks(meter)))
                 meter.before += member.compress_size
 
-    def wrap(self, part: Part, settings: ZipSettings, workshop: WorkFolder) -> Path:
+    def wrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Path:
         """Return an archive with one member, which has the name of *part*."""
         with part.content.open("rb") as file:
             if settings.password is not None:
-                return workshop.write_file(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
-            path, info = workshop.write_file(()), zipfile.ZipInfo(part.name, _DATE)
+                return work_folder.write_file(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
+            path, info = work_folder.write_file(()), zipfile.ZipInfo(part.name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             is_large = file.seek(0, 2) > _IN_ZIP_64 >> 1
             file.seek(0)

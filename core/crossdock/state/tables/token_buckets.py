@@ -78,7 +78,7 @@ class SharedBucket:
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
         with translated(url):
-            self._insert_if_missing(BucketState.of(estimate(None)))
+            self._insert_if_missing(BucketState.of_estimate(estimate(None)))
         with translated(url), self._engine.begin() as connection:
             self._seen = TakenTokens(0, *self._read_locked(connection))
         self._seen_at = clock.monotonic()

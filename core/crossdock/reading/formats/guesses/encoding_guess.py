@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share_text
-from crossdock.reading.formats.misdeclared_files import unmarked_utf_16
+from crossdock.reading.formats.misdeclared_files import detect_unmarked_utf_16
 from crossdock.reading.formats.text_decoding import MARKS
 
 EBCDIC = "cp037"
@@ -46,7 +46,7 @@ def _guess_encoding(sample: Sample) -> Setting:
     for mark, (name, _) in MARKS.items():
         if data.startswith(mark):
             return Setting("encoding", name, "the file begins with its byte order mark")
-    if (form := unmarked_utf_16(data)) is not None:
+    if (form := detect_unmarked_utf_16(data)) is not None:
         return Setting("encoding", form, "every other byte is X'00'")
     high = sum(byte >= 0x80 for byte in data)
     if not high:

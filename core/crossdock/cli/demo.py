@@ -92,7 +92,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []

@@ -39,7 +39,7 @@ def run(
     with interruptible() as interrupt, shop_demo.opened(folder, kind) as demo:
         loaded = project.load(config := folder / shop_demo.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:

@@ -36,7 +36,7 @@ def run(
     with interruptible() as interrupt, warehouse_demo.opened(folder) as demo:
         loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []

@@ -78,7 +78,7 @@ def resolve_(
     with changing(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _in_doubt(loaded, choice)
         if not not_delivered:
-            operator_actions.check_id(intents, delivered_as)
+            operator_actions.check_target_id(intents, delivered_as)
         if delivered_as is not None:
             text = _checked(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)

@@ -13,7 +13,7 @@ from crossdock.testing.target_request_contract import TargetRequestContract
 from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, selected
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.payload_comparison import holds
 
 __all__ = ["TargetContract"]
 

@@ -21,7 +21,7 @@ from crossdock.values import exact_json
 from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
 from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 
 __all__ = ["Example", "Refusals", "TargetUnderTest"]
 

@@ -23,7 +23,7 @@ from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
-from crossdock.testing.comparison_with_undisturbed_run import PART, is_told, lost_silently
+from crossdock.testing.comparison_with_undisturbed_run import PART, lost_silently, reports_problem
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of
 from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, recorded_page_paths
@@ -467,7 +467,7 @@ class HttpStreamContract(StreamContract):
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
-        alone = self._read_with(places, _is(item))
+        alone = self._read_with(places, _equals(item))
         before, keys = {text for tried in alone.records for text in _texts(tried)}, _keys_of(alone)
         for form in forms:
             pages = without_records(self.pages, places, _equals(item))

@@ -196,7 +196,7 @@ class Dispatcher:
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
             self._allowance.record_lost(batch.token)
-            self._policy.blocked(batch.tasks, result.error, decisions)
+            self._policy.leave_out_batch(batch.tasks, result.error, decisions)
             return
         if result.error is not None:
             for task in batch.tasks:
@@ -258,7 +258,7 @@ class Dispatcher:
                 leaving.append(SendBatch(self._with_stage_purpose(tasks), token))
             else:
                 self._allowance.record_lost(token)
-        self._queue.count([batch.tasks for batch in leaving])
+        self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
     def _with_stage_purpose(self, tasks: list[SendTask]) -> list[SendTask]:

@@ -106,7 +106,7 @@ class JsonContent(RowsContent[JsonRow]):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        check_totals("header", iter(self.header.values()))
+        check_names_no_record("header", iter(self.header.values()))
         paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
@@ -120,10 +120,10 @@ class JsonContent(RowsContent[JsonRow]):
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.json_value(each) for row, each in rows]
         if self.records:
-            document = _with({}, path_names(self.records), document)
+            document = _with_member({}, path_names(self.records), document)
         for path, cell in self.header.items():
             if (value := cell.value(scope, _NOTATION)) is not MISSING:
-                document = _with(document, path_names(path), value)
+                document = _with_member(document, path_names(path), value)
         return f"{json_text(document)}\n".encode()
 
 

@@ -153,7 +153,7 @@ class ApiTarget(ConnectorTarget):
         """Return the outcome of an answer by which the API limits the rate, as `Api.throttled` or the GraphQL error
         ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
         """
-        read = self._read(answer)
+        read = self._as_api_answer(answer)
         is_told = graphql_errors.THROTTLED in graphql_errors.error_codes(read)
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:

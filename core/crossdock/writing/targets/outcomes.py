@@ -310,10 +310,10 @@ def _missing_by_status(answer: Answer, shape: RecordShape, *, by_id: bool, judge
         is_empty = answer.status == _NO_CONTENT and not answer.body
         return Outcome("absent", status=_NO_CONTENT) if is_empty and shape.no_content_is_absent else None
     is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
-    return _missing(answer, "" if by_id else shape.absent or "") if is_missing else None
+    return _outcome_of_missing(answer, "" if by_id else shape.absent or "") if is_missing else None
 
 
-def _missing(answer: Answer, text: str) -> Outcome:
+def _outcome_of_missing(answer: Answer, text: str) -> Outcome:
     """Return the outcome of a 404: without *text* it may come from a wrong path, where every record seems missing."""
     if text.casefold() in answer.body.decode("utf-8", "replace").casefold():
         return Outcome("absent", status=answer.status)

@@ -3,7 +3,7 @@
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, TooLargeError
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.writing.files.file_content import FileContentConfig, FileRecord
+from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.api_target import ApiTarget

@@ -24,7 +24,7 @@ from crossdock.sandbox import SandboxSettings
 from crossdock.sandbox.app import Sandbox
 from crossdock.sandbox.fault_injection import Fault, FaultSet
 from crossdock.sandbox.rate_limit_headers import Dialect
-from crossdock.sandbox.server import config
+from crossdock.sandbox.server import server_config
 
 SEEN_PATH = "/_seen"
 ENDS_WITHIN_S = 30.0
@@ -171,7 +171,7 @@ def _serve(size: Size, latency_ms: int, dialect: Dialect, folder: Path) -> None:
         host, port = listener.getsockname()
         facts = {"base_url": f"http://{host}:{port}", "tenant": sandbox.tenant, "api_key": sandbox.new_key()}
         print(json.dumps(facts), flush=True)
-        uvicorn.Server(config(_Watched(sandbox).app)).run(sockets=[listener])
+        uvicorn.Server(server_config(_Watched(sandbox).app)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -369,7 +369,7 @@ def failpoints() -> Iterator[Failpoints]:
     points = Failpoints()
     with ExitStack() as undone, pytest.MonkeyPatch.context() as patch:
         undone.callback(points.disarm)
-        transaction, send = State._new_transaction, Senders._ask
+        transaction, send = State._new_transaction, Senders._send_request
 
         def watched_transaction(state: State, connection: Any) -> Transaction:
             points.in_state()
@@ -390,7 +390,7 @@ def failpoints() -> Iterator[Failpoints]:
         apply = State.run_transaction
         patch.setattr(State, "_new_transaction", watched_transaction)
         patch.setattr(State, "run_transaction", watched_apply)
-        patch.setattr(Senders, "_ask", watched_send)
+        patch.setattr(Senders, "_send_request", watched_send)
         yield points
 
 

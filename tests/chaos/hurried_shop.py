@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from crossdock.sources import Api, RateLimit
-from crossdock.testing.example_source import hurried
+from crossdock.testing.example_source import without_waits
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -21,5 +21,5 @@ class HurriedSettings(ShopifySettings):
 
 
 CONNECTOR = replace(
-    hurried(shopify.CONNECTOR), name="hurried_shop", settings=HurriedSettings, api=HurriedSettings.declared_api
+    without_waits(shopify.CONNECTOR), name="hurried_shop", settings=HurriedSettings, api=HurriedSettings.declared_api
 )

@@ -160,7 +160,7 @@ class ListenStage:
     # ---- the platform
 
     def effects(self) -> list[dict[str, Any]]:
-        return list(sandbox_effects.effects(self.project.platform))
+        return list(sandbox_effects.list_effects(self.project.platform))
 
     def stored(self) -> Counter[str]:
         """What the platform has, by its witness: a text for each record that tells its version."""

@@ -26,7 +26,7 @@ from crossdock.mapping.declarative import Form
 from crossdock.services.fleet.tenant_files import TenantFiles
 from crossdock.services.fleet.tenants import load_base
 from crossdock.values import exact_json, yaml_reader
-from crossdock.writing.files.file_content import FileContentConfig
+from crossdock.writing.files.content_kinds import FileContentConfig
 from crossdock_connectors.http_json.job_settings import BulkJob, JobResourceConfig
 from crossdock_connectors.warehouse.settings import WarehouseStreamConfig
 from crossdock_connectors.warehouse.target import FileResourceConfig

@@ -22,7 +22,7 @@ def test_the_3pl_is_told_of_a_cancellation(
     tmp_path: Path, kind: shop_demo.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cancels the order, and ships the others; one that it has shipped is a dead letter, which says so."""
-    with shop_demo.opened(tmp_path / "demo", kind) as demo:
+    with shop_demo.run_shop_demo(tmp_path / "demo", kind) as demo:
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
         synced = project.load(tmp_path / "demo" / shop_demo.CONFIG)
@@ -47,7 +47,7 @@ def test_the_3pl_is_told_of_a_cancellation(
             cancel(cancelled)
             assert (sync("erp"), sync("erp")) == (0, 0)
             assert at_depot() == [shipped, *others]
-            demo.depot.work()
+            demo.depot.ship_all_orders()
             cancel(shipped)
             assert sync("erp") == 1
             assert at_depot() == [shipped, *others]

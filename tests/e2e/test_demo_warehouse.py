@@ -78,7 +78,7 @@ def test_orders_go_to_the_warehouse_once_and_come_back_acknowledged_and_shipped(
     assert "DOES NOT" not in shown
 
     address = httpx.URL(_variables()["PLATFORM_URL"])
-    depot.Depot(warehouse).work(datetime.now(UTC))
+    depot.Depot(warehouse).work_for_a_day(datetime.now(UTC))
     Path("at-once.yaml").write_text("connections: {wms: {settle_s: 0}}")
     with SandboxServer(Path("sandbox"), port=address.port or 0) as platform:
         code, report = crossdock("-C", "crossdock.yaml", "-C", "at-once.yaml", "sync", "--json")

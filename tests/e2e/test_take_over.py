@@ -323,7 +323,7 @@ def test_an_open_run_reads_what_has_changed_since(catalogue: Catalogue, monkeypa
     with open_session(loaded, clock) as session:
         run = ActiveRun(session, Silent(), threading.Event())
         with run.opened({"wms.products"}):
-            run.records.read()
+            run.records.begin_reading()
             run.deliver(run.streams, run._input)
             since = catalogue.there("B")
             catalogue.export("1;A;Lamp", "2;B;Shelf")

@@ -349,7 +349,7 @@ def two_targets(folder: Path, platform: SandboxServer) -> Iterator[tuple[Depot, 
             with mock.patch.dict(os.environ, plain.environment):
                 profile = project.load(folder / "c.yaml").platform
                 direct = profile.model_copy(update={"base_url": platform.base_url})
-                return sorted(each["body"]["sku"] for each in sandbox_effects.effects(direct))
+                return sorted(each["body"]["sku"] for each in sandbox_effects.list_effects(direct))
 
         yield plain, front, products
 

@@ -127,7 +127,7 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
 def test_planning_for_one_target_waits_for_no_other() -> None:
     """A run that plans may read its target meanwhile, which may take long."""
     records = RecordsInProgress()
-    one, other = records.begin(), records.begin()
-    one.of_others(Scope("platform", "order", "shop"), [1])
+    one, other = records.begin_run(), records.begin_run()
+    one.begin_planning(Scope("platform", "order", "shop"), [1])
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(other.of_others, Scope("depot", "labels", "shop"), [1]).result(60) == set()
+        assert pool.submit(other.begin_planning, Scope("depot", "labels", "shop"), [1]).result(60) == set()

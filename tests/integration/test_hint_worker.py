@@ -143,7 +143,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
         (record,) = named_records("b.customers", ["C1"])
         desk.hint(session, "customers", "C1")
         scope = desk.project.scopes["b.customers"]
-        session.records.marks[scope, record.key_hash] = _Mark(session.records.begin())
+        session.records.marks[scope, record.key_hash] = _Mark(session.records.begin_run())
         pauses = []
         for waited_s in (0.0, 10.0, 3600.0):
             desk.bench.clock.advance(waited_s)

@@ -66,7 +66,7 @@ def made(folder: Path, server: SandboxServer, rows: int) -> Config:
 
 def skus(config: Config) -> list[str]:
     """Of each effect at the platform."""
-    return [each["body"]["sku"] for each in sandbox_effects.effects(project.load(config).platform)]
+    return [each["body"]["sku"] for each in sandbox_effects.list_effects(project.load(config).platform)]
 
 
 def test_a_config_in_memory_is_checked_planned_and_run(tmp_path: Path, server: SandboxServer) -> None:

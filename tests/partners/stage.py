@@ -129,7 +129,7 @@ class Project:
 
     def effects(self, resource: str) -> list[dict[str, Any]]:
         """What happened to these resources at the platform, oldest first."""
-        effects = sandbox_effects.effects(self._project.platform)
+        effects = sandbox_effects.list_effects(self._project.platform)
         return [dict(each) for each in effects if each["resource"] == resource]
 
     def invoices(self) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.writing.targets.api_target import explained_outcome
-from crossdock.writing.targets.file_hand_over import harmless
+from crossdock.writing.targets.file_hand_over import raising_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
 from crossdock_connectors.http_json.job_results import JobOutcomes, Result, results_in
 from crossdock_connectors.http_json.job_settings import (
@@ -86,7 +86,7 @@ def exchanged(
     exchange = _Exchange(target, resource, config, client, kept)
     try:
         if request.method == STAGE:
-            return harmless(lambda: exchange.stage(request.body or b""))
+            return raising_not_sent(lambda: exchange.stage(request.body or b""))
         return exchange.start(may_leave) if request.method == HAND_OVER else exchange.resume(may_leave)
     except _EndedError as ended:
         return ended.answer
@@ -130,13 +130,13 @@ class _Exchange:
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
             return self.start(may_leave) if self._config.if_lost == "resend" else _unknown(lost)
         try:
-            found, message = harmless(lambda: self._state(state))
+            found, message = raising_not_sent(lambda: self._state(state))
         except _GoneError:
             return _unknown("the API does not know the job any more")
         if found in state.unstarted:
             return self.start(may_leave)
         if found in state.done or found in state.failed:
-            return harmless(lambda: self._results(message, has_failed=found in state.failed))
+            return raising_not_sent(lambda: self._results(message, has_failed=found in state.failed))
         return self._receipt(_PENDING, found)
 
     def start(self, may_leave: Callable[[], bool]) -> Answer:

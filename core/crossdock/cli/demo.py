@@ -61,7 +61,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool
     try out.
     """
     from crossdock.cli import demo_shop, demo_warehouse, terminal_output
-    from crossdock.testing.demo.demo_folder import keep_open
+    from crossdock.testing.demo.demo_folder import serve_existing
 
     console = terminal_output.output_console()
     if warehouse and (shop or serve):
@@ -70,7 +70,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool
         demo_shop.serve(console, folder, shop, as_json=as_json)
         return
     if serve:
-        keep_open(
+        serve_existing(
             folder,
             terminal_output.print_json if as_json else lambda facts: _print_server_addresses(console, folder, facts),
         )
@@ -92,10 +92,10 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     from crossdock.testing.demo import demo_folder, effects_check
     from crossdock.writing.targets import platform_access
 
-    with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
+    with interruptible() as interrupt, demo_folder.run_demo_servers(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
@@ -112,7 +112,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
                 ctx.invoke(records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder.write_exports(3, folder / "day-3")
-        effects = effects_check.compare(loaded, reports)
+        effects = effects_check.check_effects(loaded, reports)
     _heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
     _heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}

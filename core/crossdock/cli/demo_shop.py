@@ -36,10 +36,10 @@ def run(
     from crossdock.testing.demo.shop import shop_demo
     from crossdock.writing.targets import platform_access
 
-    with interruptible() as interrupt, shop_demo.opened(folder, kind) as demo:
+    with interruptible() as interrupt, shop_demo.run_shop_demo(folder, kind) as demo:
         loaded = project.load(config := folder / shop_demo.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:
@@ -48,7 +48,7 @@ def run(
         for connection, before in _STEPS:
             heading(console, f"crossdock sync {connection}", before)
             if connection == "depot":
-                demo.depot.work()
+                demo.depot.ship_all_orders()
                 demo.shop.refund(demo.shop.orders[2], "MUG-3", 2)
             reports.append(sync(loaded, [connection], interrupt, as_json=as_json))
             if not as_json:
@@ -65,7 +65,7 @@ def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     from crossdock.cli import terminal_output
     from crossdock.testing.demo.shop import shop_demo
 
-    with interruptible() as interrupt, shop_demo.opened(folder, kind, ships_when_asked=True) as demo:
+    with interruptible() as interrupt, shop_demo.run_shop_demo(folder, kind, ships_when_asked=True) as demo:
         if as_json:
             addresses = {name: text for name, text in demo.variables.items() if name.endswith("_URL")}
             terminal_output.print_json({"folder": str(folder), **addresses})
@@ -79,7 +79,7 @@ def _orders(loaded: Project, demo: ShopDemo, kind: Kind) -> Iterator[dict[str, A
     """Yield each order as the shop and the platform have it. Refunds change no order of WooCommerce."""
     from crossdock.testing import sandbox_effects
 
-    effects = [dict(each) for each in sandbox_effects.effects(loaded.platform)]
+    effects = [dict(each) for each in sandbox_effects.list_effects(loaded.platform)]
     orders = {each["body"]["externalId"]: each["body"] for each in effects if each["resource"] == "order"}
     invoices = [each["body"] for each in effects if each["resource"] == "invoice"]
     for order in demo.shop.orders:

@@ -33,17 +33,17 @@ def run(
     from crossdock.testing.demo.warehouse import warehouse_demo
     from crossdock.writing.targets import platform_access
 
-    with interruptible() as interrupt, warehouse_demo.opened(folder) as demo:
+    with interruptible() as interrupt, warehouse_demo.run_warehouse_demo(folder) as demo:
         loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed_resources)
+        platform_access.check_access(loaded.platform, loaded.probed_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         for number, before in enumerate(_NIGHTS, 1):
             night = warehouse_demo.NightClock(days_ago=len(_NIGHTS) - number)
             if number == len(_NIGHTS):
-                demo.correct(loaded, "1003")
+                demo.correct_country(loaded, "1003")
             heading(console, f"Night {number}: crossdock sync", before)
             reports.append(sync(loaded, [], interrupt, as_json=as_json, clock=night))
             if not as_json:
@@ -51,7 +51,7 @@ def run(
                 heading(console, f"Night {number}: crossdock records list")
                 ctx.invoke(records_list.list_, config=config)
             if number < len(_NIGHTS):
-                demo.work(night)
+                demo.let_warehouse_work(night)
         orders = list(_orders(loaded, demo))
     heading(console, "What became of each order", _COMPARED)
     console.print(_table(orders))
@@ -65,7 +65,7 @@ def _orders(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
     from crossdock.testing import sandbox_effects
     from crossdock.testing.demo.warehouse.depot import Depot
 
-    stored = {each["id"]: each["body"] for each in sandbox_effects.effects(loaded.platform)}
+    stored = {each["id"]: each["body"] for each in sandbox_effects.list_effects(loaded.platform)}
     book = Depot(demo.folder / "depot").book["orders"]
     for number, record_id in demo.ids.items():
         body, order = stored[record_id], book[record_id]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations import Operation
-    from crossdock.writing.delivery.senders import Masks
+    from crossdock.writing.delivery.senders import PersonalDataMasks
 
 
 _SHOWN = 50  # records without --limit
@@ -136,7 +136,7 @@ class _ShownLimit:
 class _Listing:
     """Counts what a run would do, and keeps the first records to show. *counts* leave out removals on hold."""
 
-    def __init__(self, room: _ShownLimit, masks: Masks, verb: Callable[[Operation], str]) -> None:
+    def __init__(self, room: _ShownLimit, masks: PersonalDataMasks, verb: Callable[[Operation], str]) -> None:
         self._room, self._masks, self._verb = room, masks, verb
         self.shown: list[dict[str, Any]] = []
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -80,7 +80,7 @@ def resolve_(
     with changing(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
-            operator_actions.check_id(intents, delivered_as)
+            operator_actions.check_target_id(intents, delivered_as)
         if delivered_as is not None:
             text = _check_id_at_target(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)

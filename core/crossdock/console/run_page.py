@@ -33,7 +33,7 @@ from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RecordTerm, RunState, StateWord
 from crossdock.writing.delivery.operations import MemberDifference
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows", "bytes", "modified", "accepted", "SHA-256")
@@ -66,7 +66,7 @@ class Reader:
     """
 
     address: Addresses = no_address
-    masks: Masks | None = None
+    masks: PersonalDataMasks | None = None
     may_operate: bool = False
     has_lists: bool = True
 

@@ -18,7 +18,7 @@ from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_times import duration_text, instant_text
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")
 _LISTED = 50
@@ -87,7 +87,7 @@ def _reader(visit: Visit) -> tuple[Reader, bool]:
     except CrossdockError:
         masks = None
     is_personal = masks is not None and log_access_if_shown(visit, f"run {visit.path_params['run']}")
-    masks = Masks({}) if is_personal else masks
+    masks = PersonalDataMasks({}) if is_personal else masks
     return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False), is_personal
 
 

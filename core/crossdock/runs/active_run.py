@@ -119,7 +119,7 @@ class ActiveRun:
         with self.opened(names, answers_for=answers_for):
             for name, refusal in self.refused.items():
                 self.report.messages.fail(name, refusal)
-            self.records.read()
+            self.records.begin_reading()
             whole = reads and names == self._session.project.selected([])
             self.deliver(self.streams[:: -1 if children_first else 1], source or self._input, whole=whole)
         return self.report
@@ -140,7 +140,7 @@ class ActiveRun:
             self._start()
         try:
             with ExitStack() as stack:
-                self.records = self._session.records.begin()
+                self.records = self._session.records.begin_run()
                 stack.callback(self.records.end)
                 stack.push(self._end_dispatchers)
                 stack.enter_context(
@@ -306,7 +306,11 @@ class ActiveRun:
         may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
 
         def find_left() -> list[Intent]:
-            left = self.records.without_others(self._session.operations_left(target.name, own)) if may_have_left else []
+            left = (
+                self.records.without_records_of_others(self._session.operations_left(target.name, own))
+                if may_have_left
+                else []
+            )
             unknown = Counter(intent.resource for intent in left if intent.resource not in target.resources)
             for resource, number in sorted(unknown.items()):
                 self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")

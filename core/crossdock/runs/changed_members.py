@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.state.queries.run_details import DeliveredUpdate, RunDetails
 from crossdock.writing.delivery.operations import MemberDifference, member_differences
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 
 LOOKED_AT = 1_000  # most operations of a run that are compared
 EXAMPLES = 3  # of each member
@@ -43,7 +43,7 @@ class ChangedMembers:
     are_all: bool
 
 
-def changed_members(state: RunDetails, run_id: int, masks: Masks | None = None) -> ChangedMembers:
+def changed_members(state: RunDetails, run_id: int, masks: PersonalDataMasks | None = None) -> ChangedMembers:
     """Compare the payloads before and after each update. Personal values of examples are hidden by *masks*.
 
     Without *masks* there are no examples.
@@ -66,7 +66,7 @@ def document(changed: ChangedMembers) -> dict[str, Any]:
     return {"operations": changed.operations, "are_all": changed.are_all, "members": members}
 
 
-def _by_member(update: DeliveredUpdate, masks: Masks | None) -> dict[str, list[MemberDifference]]:
+def _by_member(update: DeliveredUpdate, masks: PersonalDataMasks | None) -> dict[str, list[MemberDifference]]:
     personal: Iterable[str] = () if masks is None else masks.personal_members(update.stream, update.scope)
     found: dict[str, list[MemberDifference]] = {}
     for each in member_differences(update.before, update.after, frozenset(personal)):

@@ -74,7 +74,7 @@ class Forgotten:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
         self._compared_before, self._last_restored = compared, last_restored
 
-    def knows(self, intent: Intent) -> bool:
+    def has_read_all_for(self, intent: Intent) -> bool:
         """Return whether the platform's list shows whether the create *intent* was executed."""
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)

@@ -19,7 +19,7 @@ from crossdock.state.sidecar_files import key_index
 from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import FROM_STATE, Operation
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 
 
 class FullInput(StreamInput):

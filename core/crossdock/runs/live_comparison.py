@@ -20,7 +20,7 @@ from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.merge_patch import as_wanted, holds
+from crossdock.writing.targets.payload_comparison import holds, limited_to_wanted
 
 Held = dict[str, Any]
 _PAGE = 5_000  # bindings that are read together
@@ -159,7 +159,7 @@ class LiveComparison:
         if not differing:
             return
         self._add(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
-        trimmed = as_wanted(held, binding.payload)
+        trimmed = limited_to_wanted(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
         if not self._resource.write_once:
             found = replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)

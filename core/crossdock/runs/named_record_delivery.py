@@ -104,7 +104,7 @@ class NamedRecordDelivery:
             self._inputs[bound.name] = made
             return made
 
-        self._run.records.read()
+        self._run.records.begin_reading()
         try:
             self._run.deliver([bound for bound in self._run.streams if bound.name in keys], source)
         finally:
@@ -114,7 +114,7 @@ class NamedRecordDelivery:
 
     def _is_worked_on(self, record: NamedRecord) -> bool:
         """Return whether another run works on the record, so that what is fetched now could not be delivered."""
-        return self._run.records.is_worked_on(self._streams[record.stream].scope, record.key_hash)
+        return self._run.records.is_worked_on_by_others(self._streams[record.stream].scope, record.key_hash)
 
     def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
         """Fail the records that wait for a failed one. Others that wait are postponed until the next attempt."""
@@ -246,7 +246,9 @@ class FetchedInput(StreamInput):
         self.taken = self._scan.latest[KEY_HASH].to_list()
         if others := list({*self.taken} - {*self.named}):
             with self._state.read_only() as tx:
-                unsettled += self._own_records.without_others(tx.intents.unsettled_in_scope(self._bound.scope, others))
+                unsettled += self._own_records.without_records_of_others(
+                    tx.intents.unsettled_in_scope(self._bound.scope, others)
+                )
         return super()._compared(unsettled)
 
     def _begin_phase(self) -> bool:

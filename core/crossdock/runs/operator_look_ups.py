@@ -23,8 +23,8 @@ from crossdock.values.clock import Clock
 from crossdock.values.decimal_context import EXACT, exact_sum
 from crossdock.values.json_times import time_text
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.payload_comparison import holds
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Client, Request, Target
 

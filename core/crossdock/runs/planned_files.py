@@ -10,7 +10,7 @@ from datetime import datetime
 
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import Operation, batch_item
-from crossdock.writing.delivery.send_queue import group_of_payload
+from crossdock.writing.delivery.send_queue import batch_group_of_payload
 from crossdock.writing.targets.target import BatchProfile, Target
 
 
@@ -53,7 +53,7 @@ class PlannedFiles:
             return
         item = batch_item(operation, known) if isinstance(operation, Intent) else operation.batch_item(known)
         last = "delete" if item.operation == "delete" else ""
-        files = self._new.setdefault((target, resource, last, group_of_payload(item.payload, profile.by)), [])
+        files = self._new.setdefault((target, resource, last, batch_group_of_payload(item.payload, profile.by)), [])
         size = 0 if profile.most_bytes is None else known.stored_size(resource, item)
         most = math.inf if profile.most_bytes is None else profile.most_bytes
         if not files or files[-1].number == profile.size or files[-1].size + size > most:

@@ -15,7 +15,7 @@ from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, remarks_by_stream, streams_document, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
-from crossdock.writing.delivery.delivery_context import Counters
+from crossdock.writing.delivery.delivery_context import RequestCounters
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 
@@ -40,7 +40,7 @@ class Report:
     run: int
     business_date: str
     lasted: timedelta = timedelta()
-    counters: Counters = field(default_factory=Counters)
+    counters: RequestCounters = field(default_factory=RequestCounters)
     tallies: dict[str, Tally] = field(default_factory=dict)
     messages: RunMessages = field(default_factory=RunMessages)
     inputs: dict[str, InputFacts] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Report:
     @classmethod
     def of_earlier(cls, run: RunRecord) -> Self:
         tallies = {name: Tally.of_json(account) for name, account in (run.tally or {}).items()}
-        counters = Counters(run.requests, run.throttled)
+        counters = RequestCounters(run.requests, run.throttled)
         return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies, RunMessages(run.messages))
 
     @property

@@ -138,7 +138,9 @@ class StreamRunner:
     def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
         with self._state.read_only() as tx:
-            unsettled = self._run.own_records.without_others(tx.intents.unsettled_in_scope(bound.scope, source.named))
+            unsettled = self._run.own_records.without_records_of_others(
+                tx.intents.unsettled_in_scope(bound.scope, source.named)
+            )
         try:
             with guard_stream_code(bound):
                 source.read(unsettled, self._advance)

@@ -89,7 +89,7 @@ class RunningStreams:
             return
         if not tx.runs.is_restored():
             tx.unverified.clear_all()
-        elif carried_on == state_doubts.in_doubt(tx) and not self._rejected_once(tx):
+        elif carried_on == state_doubts.count_in_doubt_since_backup(tx) and not self._rejected_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
             state_doubts.trust_if_settled(tx)
 
@@ -121,8 +121,8 @@ class RunningStreams:
         finally:
             runner.carry_over_held()
             runner.report_defects()
-        if not (done and (yield from runner.deliver(dispatcher.release))):
-            dispatcher.put_back()
+        if not (done and (yield from runner.deliver(dispatcher.deliver_held_back))):
+            dispatcher.leave_to_next_run()
         runner.report_refusals()
 
     def _verify(self, delivery: TargetDelivery) -> bool:
@@ -170,7 +170,7 @@ class RunningStreams:
         """Verify the records of operations that a restored backup had left; see `settlement.write`."""
         if not left or not delivery.restored:
             return True
-        is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
+        is_settled = yield from delivery.runner.deliver(delivery.dispatcher.deliver_held_back)
         return is_settled and self._verify(delivery)
 
     def _each(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
@@ -184,7 +184,7 @@ class RunningStreams:
             if self._interrupt.is_set():
                 self._stopped(f"before {bound.name}")
                 return False
-            if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.release)):
+            if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.deliver_held_back)):
                 return False
             try:
                 if not (yield from runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run))):

@@ -13,7 +13,7 @@ from crossdock.runs.planning.references import placeholder
 from crossdock.runs.settlement_count import expected_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_rules import is_held, may_be_forgotten, rule_for
+from crossdock.writing.delivery.in_doubt_rules import is_held_back, may_be_executed_since_backup, rule_for
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -55,11 +55,11 @@ class UnsettledOperations:
             if target is None or intent.resource not in target.resources:
                 left.nowhere.append(intent)
                 continue
-            if state_restored and may_be_forgotten(intent):
+            if state_restored and may_be_executed_since_backup(intent):
                 is_in_doubt = cannot_be_found(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
                 is_in_doubt = intent.place is None and rule_for(intent, target, now) == "park"
-            elif intent.identity.stream in streams and is_held(intent, target, state_restored=state_restored):
+            elif intent.identity.stream in streams and is_held_back(intent, target, state_restored=state_restored):
                 left.held.append(intent)
                 continue
             else:

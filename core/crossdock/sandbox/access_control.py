@@ -50,7 +50,7 @@ def authenticate(
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not given:
         raise ProblemError(401, "A valid bearer credential is required.", headers={"www-authenticate": _REALM})
-    credential = _find_key(known, given) or find_token(given)
+    credential = _find_caller_by_key(known, given) or find_token(given)
     if credential is None:
         challenge = (
             f'{_REALM}, error="invalid_token", error_description="The credential is unknown, expired or revoked"'
@@ -65,22 +65,22 @@ def authorize(caller: Caller, resource: str, method: str) -> None:
     required = required_scope(resource, method)
     permitted = scope_names.permitted_records(caller.scopes, resource, required.rpartition(":")[2])
     if permitted is not None and not permitted:
-        raise insufficient_scope(required)
+        raise insufficient_scope_error(required)
 
 
-def require(caller: Caller, required: str) -> None:
-    if not scope_names.include(caller.scopes, required):
-        raise insufficient_scope(required)
+def require_scope(caller: Caller, required: str) -> None:
+    if not scope_names.includes(caller.scopes, required):
+        raise insufficient_scope_error(required)
 
 
-def insufficient_scope(required: str) -> ProblemError:
+def insufficient_scope_error(required: str) -> ProblemError:
     """Return a 403 that names the *required* scopes (RFC 6750 section 3.1)."""
     challenge = f'{_REALM}, error="insufficient_scope", scope="{required}"'
     detail = f"This credential does not have the scope {required}."
     return ProblemError(403, detail, headers={"www-authenticate": challenge})
 
 
-def _find_key(known: Mapping[str, Caller], key: str) -> Caller | None:
+def _find_caller_by_key(known: Mapping[str, Caller], key: str) -> Caller | None:
     credential = known.get(key.split("_")[1]) if key.count("_") == 2 else None
     given = hashlib.sha256(key.encode()).digest()
     return credential if credential and hmac.compare_digest(credential.key_hash, given) else None

@@ -16,8 +16,8 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.sandbox import json_codec, resource_store
-from crossdock.sandbox.api_call import Call
-from crossdock.sandbox.body_validation import EmptyBody, Movement, fits, validated
+from crossdock.sandbox.api_call import ApiCall
+from crossdock.sandbox.body_validation import EmptyBody, Movement, has_allowed_digits, validated
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
@@ -27,7 +27,7 @@ _BINS = COLLECTIONS["/api/v1/warehouse/bins"]
 _MAX_EXTERNAL_ID = 500  # characters
 
 
-def approve(connection: sqlite3.Connection, call: Call, collection: Collection, invoice_id: str) -> Response:
+def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: Collection, invoice_id: str) -> Response:
     if call.body:
         validated(EmptyBody, call.json())
     invoice, tag = resource_store.load_for_change(connection, call, collection, invoice_id)
@@ -39,7 +39,7 @@ def approve(connection: sqlite3.Connection, call: Call, collection: Collection, 
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
-def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot_id: str) -> Response:
+def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot_id: str) -> Response:
     request = validated(Movement, call.json())
     lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
     resource_store.check_against_stored(connection, call.caller, collection, {}, request, lot_id)
@@ -77,7 +77,7 @@ def _matching_lot(
 
 
 def _new_lot(
-    connection: sqlite3.Connection, call: Call, collection: Collection, lot: Mapping[str, Any], bin_id: str
+    connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
     to_bin = json_codec.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
@@ -97,7 +97,7 @@ def _check_quantity(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: 
         findings.append(("#/toBinId", "is the bin that the lot is in"))
     if request["quantity"] > lot["quantity"]:
         findings.append(("#/quantity", "is more than the lot holds"))
-    elif not fits(to_lot["quantity"] + request["quantity"]):
+    elif not has_allowed_digits(to_lot["quantity"] + request["quantity"]):
         findings.append(("#/quantity", "would exceed the largest quantity of the other lot"))
     if findings:
         raise ProblemError(422, "The lot does not allow this movement.", findings=findings)

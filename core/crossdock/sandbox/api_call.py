@@ -15,7 +15,7 @@ from crossdock.sandbox.rfc3339 import instant_text
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     method: str
     path: str
     headers: Mapping[str, str]

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from crossdock.errors import ConfigError
 from crossdock.sandbox import access_control, database, general_ledger, scopes
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.body_validation import parsed
+from crossdock.sandbox.body_validation import parsed_model
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 from crossdock.sandbox.rfc3339 import instant_text
 
@@ -56,7 +56,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
     def close(self) -> None:
         self._reader.close()
 
-    def current(self) -> Mapping[str, Caller]:
+    def valid_keys(self) -> Mapping[str, Caller]:
         """Return the valid credentials by id. They are read again only after a process has written to the file."""
         (version,) = self._reader.execute("PRAGMA data_version").fetchone()
         if version != self._version:
@@ -71,7 +71,9 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         now = time.time()
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            general_ledger.default_accounts(connection, tenant, now)  # the first key of a tenant creates the tenant
+            general_ledger.ensure_default_accounts(
+                connection, tenant, now
+            )  # the first key of a tenant creates the tenant
             connection.execute(
                 "INSERT INTO credentials (id, tenant, key_hash, scopes, created_at) VALUES (?, ?, ?, ?, ?)",
                 (*credential[:4], instant_text(now)),
@@ -86,7 +88,9 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             row = connection.execute("SELECT scopes FROM credentials WHERE id = ?", (key_id,)).fetchone()
             if row is None:
                 return False
-            connection.execute("UPDATE credentials SET scopes = ? WHERE id = ?", (narrowed(row[0], scopes), key_id))
+            connection.execute(
+                "UPDATE credentials SET scopes = ? WHERE id = ?", (narrowed_scope_text(row[0], scopes), key_id)
+            )
             connection.execute("COMMIT")
         return True
 
@@ -102,13 +106,15 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return [{"id": row[0], "tenant": row[1], "scopes": row[2].split(), "createdAt": row[3]} for row in rows]
 
 
-async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
+async def answer_request(keyring: Keyring, request: Request, body: bytes) -> Response:
     key_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, key_id:
         case "GET", "":
             return JSONResponse({"data": keyring.listed()})
         case "POST", "":
-            credential, key = await asyncio.to_thread(_add, keyring, parsed(NewCredential, body or b"{}"))
+            credential, key = await asyncio.to_thread(
+                _add_or_refuse, keyring, parsed_model(NewCredential, body or b"{}")
+            )
             facts = {"api_key": key, "credential": credential.id, "tenant": credential.tenant}
             return JSONResponse({**facts, "scopes": credential.scopes.split()}, 201)
         case "DELETE", key_id if key_id:
@@ -141,10 +147,10 @@ def scope_text(wanted: Iterable[str]) -> str:
     return " ".join(distinct)
 
 
-def narrowed(held: str, wanted: Iterable[str]) -> str:
+def narrowed_scope_text(held: str, wanted: Iterable[str]) -> str:
     """Return the text of *wanted* scopes, or raise ConfigError if those *held* do not include them."""
     text = scope_text(wanted)
-    if wider := [each for each in text.split() if not scopes.include(held, each)]:
+    if wider := [each for each in text.split() if not scopes.includes(held, each)]:
         hint = "Create another one for them."
         raise ConfigError(
             f"it does not have {', '.join(wider)}", where="scopes", hint=hint, code="option_value_invalid"
@@ -152,7 +158,7 @@ def narrowed(held: str, wanted: Iterable[str]) -> str:
     return text
 
 
-def _add(keyring: Keyring, wanted: NewCredential) -> tuple[Caller, str]:
+def _add_or_refuse(keyring: Keyring, wanted: NewCredential) -> tuple[Caller, str]:
     try:
         return keyring.add(wanted.tenant, wanted.scopes)
     except ConfigError as error:

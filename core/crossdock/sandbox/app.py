@@ -37,13 +37,13 @@ from crossdock.sandbox import (
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
 from crossdock.sandbox.oauth_clients import OAuthClients
 from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
-from crossdock.sandbox.page_routes import Page
+from crossdock.sandbox.page_routes import SandboxPage
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
@@ -59,7 +59,7 @@ from crossdock.values.serving.request_bodies import media_type, read_body
 PREFIXES = ("/openapi.json", "/schemas/")
 
 
-def openapi_answer(request: Request) -> Response:
+def answer_openapi_request(request: Request) -> Response:
     if request.method != "GET":
         raise method_not_allowed("GET")
     path, base_url = request.scope["path"], str(request.base_url).rstrip("/")
@@ -67,7 +67,7 @@ def openapi_answer(request: Request) -> Response:
         return JSONResponse(openapi_document.document())
     name = path.removeprefix("/schemas/")
     if path.startswith("/schemas/") and name.endswith(".json"):
-        schema = openapi_schemas.standalone(name.removesuffix(".json"), base_url)
+        schema = openapi_schemas.standalone_schema(name.removesuffix(".json"), base_url)
         if schema is not None:
             return JSONResponse(schema, media_type="application/schema+json")
     raise ProblemError(404, "There is nothing at this path.")
@@ -138,7 +138,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
         self._writing = database.connect(data_dir / database.FILE_NAME)
-        self._writer = database.Writer(self._writing)
+        self._writer = database.GroupCommitWriter(self._writing)
         clock = AdjustableClock(clock, self._reader)
         self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
         self._oauth = OAuthEndpoints(self.clients, self._reader, self._writer, clock, self._settings.token_life_s)
@@ -147,7 +147,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._request_log = RequestLog()
         self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
         self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
-        self._page = Page(self._keyring, self.clients, self._operate)
+        self._page = SandboxPage(self._keyring, self.clients, self._execute_for_page)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
@@ -166,7 +166,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     @property
     def keys(self) -> Mapping[str, Caller]:
-        return self._keyring.current()
+        return self._keyring.valid_keys()
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
         """Create an API key, which is not stored. Do not call this in the thread of the event loop."""
@@ -179,12 +179,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if path in oauth_endpoints.PATHS:
                 response = await self._answer_oauth(request)
             else:
-                response = await (self._answer_own(request) if own else self._answer_api(request))
+                response = await (self._answer_sandbox_request(request) if own else self._answer_api(request))
         except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
 
-    async def _answer_own(self, request: Request) -> Response:
+    async def _answer_sandbox_request(self, request: Request) -> Response:
         """Answer a request to the sandbox itself. Its page and ``/_sandbox`` are answered only to this machine.
 
         They need no credential, so Host and Origin are checked: pages of other sites in a browser here are refused.
@@ -196,24 +196,24 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if path == page_routes.DOCUMENTATION_PATH:
                 return page_routes.answer_documentation(request)
             if path != "/" and not path.startswith((page_routes.PREFIX, "/_sandbox/")):
-                return openapi_answer(request)
+                return answer_openapi_request(request)
             is_forwarded = any(each.strip(", ") for each in request.headers.getlist("x-forwarded-for"))
             if peer is None or is_forwarded or not is_loopback(peer.host):
                 raise ProblemError(403, "The page and /_sandbox answer only requests from this machine.")
             if not path.startswith("/_sandbox/"):
                 return await self._page.answer(request)
-            return await self._control(request)
+            return await self._answer_control_request(request)
         except ProblemError as problem:
             return problem.response
 
-    async def _control(self, request: Request) -> Response:
-        path, body = request.scope["path"], await _read_own_body(request)
+    async def _answer_control_request(self, request: Request) -> Response:
+        path, body = request.scope["path"], await _read_control_body(request)
         if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
-            return await api_keys.answer(self._keyring, request, body)
+            return await api_keys.answer_request(self._keyring, request, body)
         if path == oauth_clients.PATH or path.startswith(f"{oauth_clients.PATH}/"):
-            return await oauth_clients.answer(self.clients, request, body)
+            return await oauth_clients.answer_request(self.clients, request, body)
         if path in fault_and_clock_controls.PATHS:
-            response = await self._controls.answer(request, body)
+            response = await self._controls.answer_request(request, body)
             self.webhooks.wake()
             return response
         return self._answer_log(request)
@@ -232,7 +232,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         raise ProblemError(404, "There is nothing at this path.")
 
     async def _answer_oauth(self, request: Request) -> Response:
-        response, client = await self._oauth.answer(request)
+        response, client = await self._oauth.answer_request(request)
         facts = {"method": request.method, "path": request.scope["path"], "idempotencyKey": None, "credential": client}
         self._request_log.add(response.status_code, **facts, at=instant_text(self._controls.clock()), faults=())
         return response
@@ -241,7 +241,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         body = await read_body(request, self._settings.max_body_bytes)
         path, headers = request.scope["path"], request.headers
         now, policy = self._controls.clock(), self._rate_limiter.policy_headers
-        call = Call(request.method, path, headers, body, now, policy, self._settings.max_items)
+        call = ApiCall(request.method, path, headers, body, now, policy, self._settings.max_items)
         faults = self._controls.faults.for_request(call.method, path)
         facts = {"method": call.method, "path": path, "idempotencyKey": headers.get("idempotency-key")}
         try:
@@ -256,27 +256,27 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._request_log.add(response.status_code, **facts, faults=faults.struck)
         return response
 
-    async def _answer_with_faults(self, call: Call, query: Mapping[str, str], faults: RequestFaults) -> Response:
-        response = await self._carry_out(call, query)
+    async def _answer_with_faults(self, call: ApiCall, query: Mapping[str, str], faults: RequestFaults) -> Response:
+        response = await self._authenticate_and_execute(call, query)
         if delay_s := self._settings.delay_s + faults.delay_s():
             await asyncio.sleep(delay_s)
         if call.rate_limit_headers and (claimed := faults.false_quota()):
             call.rate_limit_headers = self._rate_limiter.false_headers(call.now, full=claimed == "full")
-        return faults.after(response)
+        return faults.disturbed_response(response)
 
-    async def _carry_out(self, call: Call, query: Mapping[str, str]) -> Response:
+    async def _authenticate_and_execute(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         try:
-            find_token = partial(oauth_tokens.caller, self._reader, now=call.now)
+            find_token = partial(oauth_tokens.find_caller, self._reader, now=call.now)
             call.caller = access_control.authenticate(self.keys, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
             if call.path.startswith(webhook_paths.PREFIX):
-                return await self._carry_out_on_webhooks(call, query)
+                return await self._execute_on_webhooks(call, query)
             route = find_route(call.method, call.path)
             access_control.authorize(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
                 without_body = route.operation == "approve" and not call.body
                 execute = partial(write_operations.execute, call=call, route=route)
-                return await self._write(call, execute, without_body=without_body)
+                return await self._execute_write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
             return read_operations.read(self._reader, route, call.caller, query)
@@ -286,27 +286,29 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             logger.exception("request %s failed", call.id)
             return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
-    async def _carry_out_on_webhooks(self, call: Call, query: Mapping[str, str]) -> Response:
+    async def _execute_on_webhooks(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         route = webhook_paths.find_route(call.method, call.path)
         webhook_operations.authorize(call)
         if call.method == "GET":
             return webhook_operations.read(self._reader, call, route, query)
         execute = partial(webhook_operations.execute, call=call, route=route)
-        return await self._write(call, execute, without_body=not route.has_input and not call.body)
+        return await self._execute_write(call, execute, without_body=not route.has_input and not call.body)
 
-    async def _operate(self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any) -> Response:
+    async def _execute_for_page(
+        self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any
+    ) -> Response:
         """Execute an operation on webhooks for the page: without a credential, rate limit, faults and log."""
         content = b"" if body is None else json_codec.write(body).encode()
-        call = Call(
+        call = ApiCall(
             method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
         )
         call.caller = Caller("page", tenant, b"", "*:write")
         try:
-            return await self._carry_out_on_webhooks(call, query)
+            return await self._execute_on_webhooks(call, query)
         except ProblemError as problem:
             return problem.response
 
-    async def _write(self, call: Call, execute: database.Work[Response], *, without_body: bool) -> Response:
+    async def _execute_write(self, call: ApiCall, execute: database.Work[Response], *, without_body: bool) -> Response:
         key = _idempotency_key(call) if self._settings.profile == "full" else None
         accepted = None if without_body else _MEDIA_TYPES.get(call.method)
         if accepted and media_type(call.headers) not in accepted:
@@ -325,7 +327,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return response
 
 
-async def _read_own_body(request: Request) -> bytes:
+async def _read_control_body(request: Request) -> bytes:
     """Read JSON of at most 64 KiB, or nothing. Browsers send this media type across sites only if the server agrees."""
     body = await read_body(request, _MAX_OWN_BODY_BYTES)
     if (body or "content-type" in request.headers) and media_type(request.headers) != _JSON:
@@ -335,7 +337,7 @@ async def _read_own_body(request: Request) -> bytes:
     return body
 
 
-def _idempotency_key(call: Call) -> str | None:
+def _idempotency_key(call: ApiCall) -> str | None:
     """Return the key, which may be quoted as a structured field string."""
     header = call.headers.get("idempotency-key")
     if header is not None and not re.fullmatch(openapi_document.KEY_PATTERN, header):

@@ -75,7 +75,7 @@ def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[st
         yield from references(item, f"{pointer}/items/{index}")
 
 
-def parsed(model: type[M], body: bytes) -> M:
+def parsed_model(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -84,7 +84,7 @@ def parsed(model: type[M], body: bytes) -> M:
         raise ProblemError(422, "The body does not match the schema.", findings=_model_findings(error)) from None
 
 
-def fits(number: int | Decimal) -> bool:
+def has_allowed_digits(number: int | Decimal) -> bool:
     """Return whether a number has at most 15 digits before and 4 after the point."""
     # Comparing is exact for every number, and quantizing for every number of so few digits.
     return -_LIMIT < number < _LIMIT and number == Decimal(number).quantize(_SMALLEST)
@@ -120,22 +120,22 @@ def _value_findings(value: Any, above: _Path, *, whole: bool) -> Iterator[Findin
         path = (*above, name)
         if isinstance(inner, dict | list):
             yield from _value_findings(inner, path, whole=whole)
-        elif isinstance(inner, int | Decimal) and not fits(inner):
+        elif isinstance(inner, int | Decimal) and not has_allowed_digits(inner):
             yield _pointer(path), "must have at most 15 digits before and 4 after the point"
         elif whole and name == "unitPrice" and isinstance(inner, Decimal) and inner % 1:
             yield _pointer(path), "must be a whole number: the currency has no minor unit"
-        elif isinstance(inner, str) and not _is_clean(str(name), inner):
+        elif isinstance(inner, str) and not _has_allowed_characters(str(name), inner):
             yield _pointer(path), "must not contain control, zero-width or direction characters"
         elif name in _FORMS and inner is not None and not (isinstance(inner, str) and _FORMS[name][0].fullmatch(inner)):
             yield _pointer(path), _FORMS[name][1]
 
 
-def _is_clean(member: str, text: str) -> bool:
-    return _compiled(member if member in _MULTILINE | _PROSE else "").fullmatch(text) is not None
+def _has_allowed_characters(member: str, text: str) -> bool:
+    return _compiled_pattern(member if member in _MULTILINE | _PROSE else "").fullmatch(text) is not None
 
 
 @cache
-def _compiled(member: str) -> re.Pattern[str]:
+def _compiled_pattern(member: str) -> re.Pattern[str]:
     return re.compile(text_pattern(member))
 
 

@@ -15,7 +15,7 @@ _TRANSPORT = "transport"  # in the state of a request
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class Connection(GuardedConnection):
+class BreakableConnection(GuardedConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}

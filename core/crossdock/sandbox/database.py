@@ -74,7 +74,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-class Writer:
+class GroupCommitWriter:
     """Runs writes in sequence. Those that arrive during a commit share the next one.
 
     Each write is a savepoint. The statements run on the event loop, because two busy threads would pass the interpreter

@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.sandbox import json_codec
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, one_of, refuse_unknown, whole_number
 
 _OPERATIONS = ("create", "update", "delete", "approve", "move", "post")
 
 
 def record_effect(
-    connection: sqlite3.Connection, call: Call, operation: str, resource: str, resource_id: str, body: str
+    connection: sqlite3.Connection, call: ApiCall, operation: str, resource: str, resource_id: str, body: str
 ) -> int:
     values = (call.at, call.caller.tenant, call.caller.id, call.id, call.key, resource, operation, resource_id, body)
     cursor = connection.execute("INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)

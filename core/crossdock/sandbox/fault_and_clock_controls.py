@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from crossdock.sandbox.body_validation import parsed
-from crossdock.sandbox.database import Writer
+from crossdock.sandbox.body_validation import parsed_model
+from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.fault_injection import FaultInjector, FaultSet
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 from crossdock.sandbox.rfc3339 import instant_text
@@ -42,7 +42,7 @@ class AdjustableClock:
         """Return seconds since the epoch without the offset: the time of everyone else."""
         return self._source()
 
-    async def advance(self, seconds: float, writer: Writer) -> None:
+    async def advance(self, seconds: float, writer: GroupCommitWriter) -> None:
         if self() + seconds > _LATEST:
             findings = [("#/advance_s", "is too large")]
             raise ProblemError(422, "The clock cannot pass the year 9998.", findings=findings)
@@ -52,17 +52,17 @@ class AdjustableClock:
 
 
 class RuntimeControls:
-    def __init__(self, faults: FaultSet, clock: AdjustableClock, writer: Writer) -> None:
+    def __init__(self, faults: FaultSet, clock: AdjustableClock, writer: GroupCommitWriter) -> None:
         self.faults, self.clock, self._writer = FaultInjector(faults), clock, writer
 
-    async def answer(self, request: Request, body: bytes) -> Response:
+    async def answer_request(self, request: Request, body: bytes) -> Response:
         match request.scope["path"], request.method:
             case "/_sandbox/faults", "POST":
-                self.faults = FaultInjector(parsed(FaultSet, body))
+                self.faults = FaultInjector(parsed_model(FaultSet, body))
             case "/_sandbox/faults", "DELETE":
                 self.faults = FaultInjector(FaultSet())
             case "/_sandbox/clock", "POST":
-                await self.clock.advance(parsed(_Advance, body).advance_s, self._writer)
+                await self.clock.advance(parsed_model(_Advance, body).advance_s, self._writer)
             case (_, "GET"):
                 pass
             case (path, _):

@@ -139,7 +139,7 @@ class RequestFaults:
         active = self._draw("lying_headers")
         return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 
-    def after(self, response: Response) -> Response:
+    def disturbed_response(self, response: Response) -> Response:
         if not self._applicable:
             return response
         if self._draw("lost_answer"):

@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.sandbox import json_codec, narrowed_access
-from crossdock.sandbox.access_control import insufficient_scope
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.access_control import insufficient_scope_error
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
@@ -30,24 +30,25 @@ _DEFAULT_ACCOUNTS: Sequence[Mapping[str, str]] = (
 )
 
 
-def total(items: Iterable[Mapping[str, Any]]) -> Decimal:
-    units = sum(_units(item["quantity"]) * _units(item["unitPrice"]) for item in items)
+def invoice_total(items: Iterable[Mapping[str, Any]]) -> Decimal:
+    units = sum(_in_smallest_units(item["quantity"]) * _in_smallest_units(item["unitPrice"]) for item in items)
     return Decimal(f"{units}E-{2 * _DECIMALS}")
 
 
-def _units(number: int | Decimal) -> int:
+def _in_smallest_units(number: int | Decimal) -> int:
     return int(f"{Decimal(number):.{_DECIMALS}f}".replace(".", ""))
 
 
-def default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
+def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
     """Return the ids of *tenant*'s receivable and revenue account, and create them if they do not exist."""
     return [
-        find_external_id(connection, tenant, _ACCOUNTS, account["externalId"]) or _open(connection, tenant, now, number)
+        find_external_id(connection, tenant, _ACCOUNTS, account["externalId"])
+        or _create_account(connection, tenant, now, number)
         for number, account in enumerate(_DEFAULT_ACCOUNTS)
     ]
 
 
-def _open(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
+def _create_account(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
     account, account_id, at = _DEFAULT_ACCOUNTS[number], new_id(_ACCOUNTS.prefix, now), instant_text(now)
     text = json_codec.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
     # Lists are ordered by the number of the last effect; accounts without one are numbered below all effects.
@@ -57,17 +58,19 @@ def _open(connection: sqlite3.Connection, tenant: str, now: float, number: int) 
     return account_id
 
 
-def check_may_post(connection: sqlite3.Connection, call: Call) -> None:
+def check_may_post(connection: sqlite3.Connection, call: ApiCall) -> None:
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
     permitted = narrowed_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
-    if permitted is not None and not permitted.issuperset(default_accounts(connection, call.caller.tenant, call.now)):
-        raise insufficient_scope(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
+    if permitted is not None and not permitted.issuperset(
+        ensure_default_accounts(connection, call.caller.tenant, call.now)
+    ):
+        raise insufficient_scope_error(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
 
 
-def post(connection: sqlite3.Connection, call: Call, invoice: Mapping[str, Any]) -> None:
+def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping[str, Any]) -> None:
     amount: Decimal = invoice["total"]
     sides = ("credit", "debit") if amount < 0 else ("debit", "credit")
-    accounts = default_accounts(connection, call.caller.tenant, call.now)
+    accounts = ensure_default_accounts(connection, call.caller.tenant, call.now)
     for account, side in zip(accounts, sides, strict=True):
         entry = {
             "id": new_id("ent", call.now),

@@ -26,7 +26,7 @@ def read(body: bytes) -> Any:
             parse_constant=Decimal,
             object_pairs_hook=_object,
         )
-        _inspect(value, MAX_DEPTH)
+        _check_values(value, MAX_DEPTH)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except UnicodeError:
@@ -49,7 +49,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _inspect(value: Any, room: int) -> None:
+def _check_values(value: Any, room: int) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, Decimal) and not value.is_finite():
@@ -58,7 +58,7 @@ def _inspect(value: Any, room: int) -> None:
         if room == 0:
             raise ValueError("nested too deeply")
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
-            _inspect(inner, room - 1)
+            _check_values(inner, room - 1)
 
 
 def write(value: Any) -> str:

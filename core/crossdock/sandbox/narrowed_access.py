@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.sandbox.access_control import Caller, insufficient_scope
+from crossdock.sandbox.access_control import Caller, insufficient_scope_error
 from crossdock.sandbox.body_validation import references
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection
@@ -51,7 +51,7 @@ def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str,
     return (names - {*others}) | {row[0] for row in found}
 
 
-def may_touch(
+def may_access(
     connection: sqlite3.Connection, caller: Caller, resource: str, access: str, body: Mapping[str, Any]
 ) -> bool:
     if resource not in _NARROWED_BY:
@@ -72,18 +72,18 @@ def list_filter(connection: sqlite3.Connection, caller: Caller, resource: str) -
     return f" AND {column} IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)  # noqa: S608  our names
 
 
-def check_stored(
+def check_access(
     connection: sqlite3.Connection, caller: Caller, collection: Collection, body: Mapping[str, Any], access: str
 ) -> None:
     """Refuse a stored record: 404 if *caller* may not read it, 403 if it may be read but not changed."""
     resource = collection.kind.name
-    if not may_touch(connection, caller, resource, "read", body):
+    if not may_access(connection, caller, resource, "read", body):
         raise ProblemError(404, f"There is no such {resource}.")
-    if access == "write" and not may_touch(connection, caller, resource, "write", body):
+    if access == "write" and not may_access(connection, caller, resource, "write", body):
         raise _refusal(resource)
 
 
-def check_saved(
+def check_save(
     connection: sqlite3.Connection,
     caller: Caller,
     collection: Collection,
@@ -97,7 +97,7 @@ def check_saved(
         named = _IDENTIFYING[resource]
         refused = is_narrowed and (before is None or any(before[each] != body[each] for each in named))
     else:  # a lot with a bin is refused for its reference to the bin
-        refused = "binId" not in body and not may_touch(connection, caller, resource, "write", body)
+        refused = "binId" not in body and not may_access(connection, caller, resource, "write", body)
     if refused:
         raise _refusal(resource)
 
@@ -117,4 +117,4 @@ def hidden_references(
 
 def _refusal(resource: str) -> ProblemError:
     narrowed = NAMES[_NARROWED_BY[resource][0]]
-    return insufficient_scope(f"{narrowed}:write")
+    return insufficient_scope_error(f"{narrowed}:write")

@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse, Response
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import database, general_ledger
-from crossdock.sandbox.api_keys import SLUG, TENANT, NewCredential, check_tenant, narrowed, scope_text
-from crossdock.sandbox.body_validation import parsed
+from crossdock.sandbox.api_keys import SLUG, TENANT, NewCredential, check_tenant, narrowed_scope_text, scope_text
+from crossdock.sandbox.body_validation import parsed_model
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 from crossdock.sandbox.rfc3339 import instant_text
 
@@ -79,7 +79,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         client = OAuthClient(name, tenant, _hash(secret), scope_text(scopes))
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            general_ledger.default_accounts(connection, tenant, now)
+            general_ledger.ensure_default_accounts(connection, tenant, now)
             try:
                 connection.execute("INSERT INTO oauth_clients VALUES (?, ?, ?, ?, ?)", (*client, instant_text(now)))
             except sqlite3.IntegrityError:
@@ -97,7 +97,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
             row = connection.execute("SELECT scopes FROM oauth_clients WHERE id = ?", (client_id,)).fetchone()
             if row is None:
                 return False
-            values = narrowed(row[0], scopes), client_id
+            values = narrowed_scope_text(row[0], scopes), client_id
             connection.execute("UPDATE oauth_clients SET scopes = ? WHERE id = ?", values)
             connection.execute("DELETE FROM oauth_tokens WHERE client = ?", (client_id,))
             connection.execute("COMMIT")
@@ -119,20 +119,20 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         )
         return [{"id": row[0], "tenant": row[1], "scopes": row[2].split(), "createdAt": row[3]} for row in rows]
 
-    def authenticated(self, client_id: str, secret: str) -> OAuthClient | None:
+    def authenticate(self, client_id: str, secret: str) -> OAuthClient | None:
         query = "SELECT id, tenant, secret_hash, scopes FROM oauth_clients WHERE id = ?"
         row = self._reader.execute(query, (client_id,)).fetchone()
         matches = hmac.compare_digest(row[2] if row else bytes(32), _hash(secret))
         return OAuthClient(*row) if row and matches else None
 
 
-async def answer(clients: OAuthClients, request: Request, body: bytes) -> Response:
+async def answer_request(clients: OAuthClients, request: Request, body: bytes) -> Response:
     client_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, client_id:
         case "GET", "":
             return JSONResponse({"data": clients.listed()})
         case "POST", "":
-            client, secret = await asyncio.to_thread(_add, clients, parsed(_NewClient, body or b"{}"))
+            client, secret = await asyncio.to_thread(_add_or_refuse, clients, parsed_model(_NewClient, body or b"{}"))
             facts = {"client_id": client.id, "client_secret": secret, "tenant": client.tenant}
             return JSONResponse({**facts, "scopes": client.scopes.split()}, 201)
         case "DELETE", client_id if client_id:
@@ -142,7 +142,7 @@ async def answer(clients: OAuthClients, request: Request, body: bytes) -> Respon
     raise method_not_allowed("DELETE" if client_id else "GET, POST")
 
 
-def _add(clients: OAuthClients, wanted: _NewClient) -> tuple[OAuthClient, str]:
+def _add_or_refuse(clients: OAuthClients, wanted: _NewClient) -> tuple[OAuthClient, str]:
     try:
         return clients.add(wanted.tenant, wanted.scopes, wanted.id)
     except ConfigError as error:

@@ -35,7 +35,7 @@ def find(connection: sqlite3.Connection, token: str, now: float) -> AccessToken 
     return AccessToken(*row) if row else None
 
 
-def caller(connection: sqlite3.Connection, token: str, now: float) -> Caller | None:
+def find_caller(connection: sqlite3.Connection, token: str, now: float) -> Caller | None:
     row = connection.execute(
         "SELECT client.id, client.tenant, token.token_hash, token.scopes, client.scopes FROM oauth_tokens AS token"
         " JOIN oauth_clients AS client ON client.id = token.client WHERE token_hash = ? AND expires_at > ?",

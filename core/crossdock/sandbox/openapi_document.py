@@ -12,10 +12,10 @@ import yaml
 from crossdock.sandbox import json_codec, openapi_schemas, read_operations, webhook_openapi
 from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_examples import EXAMPLES
-from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
+from crossdock.sandbox.openapi_schemas import ASSUMED, id_schema
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
-from crossdock.sandbox.scopes import SCOPES, about_scope, required_scope
+from crossdock.sandbox.scopes import SCOPES, required_scope, scope_description
 from crossdock.values.serving.problem_responses import MEDIA_TYPE
 
 Json = dict[str, Any]
@@ -53,7 +53,7 @@ _OAUTH2: Json = {
     "description": "An access token of a client, created by `crossdock sandbox clients new`. "
     "The specification shows neither grant type nor addresses.",
     "flows": {
-        "clientCredentials": {"tokenUrl": "/oauth/token", "scopes": {each: about_scope(each) for each in SCOPES}}
+        "clientCredentials": {"tokenUrl": "/oauth/token", "scopes": {each: scope_description(each) for each in SCOPES}}
     },
     **ASSUMED,
 }
@@ -106,7 +106,7 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
     )
     delete |= _parameters(_GUARDS)
     about = {"description": "The id from the response to the creation.", **ASSUMED}
-    resource_id = {"name": "id", "in": "path", "required": True, "schema": identifier(collection.prefix), **about}
+    resource_id = {"name": "id", "in": "path", "required": True, "schema": id_schema(collection.prefix), **about}
     below = {**ASSUMED, "parameters": [tenant, resource_id]}
     yield collection.path, {"parameters": [tenant], "post": create, "get": lists}
     yield f"{collection.path}/{{id}}", {**below, "get": get, "patch": update, "delete": delete}

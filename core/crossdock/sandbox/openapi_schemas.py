@@ -63,25 +63,25 @@ def components() -> Json:
     inputs = [each.kind.wire for each in COLLECTIONS.values()]
     models = [(model, "validation") for model in (*inputs, Movement)]
     _, generated = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=DocumentedModel)  # type: ignore[arg-type]  # a wider Literal
-    bodies = {name: _object(schema) for name, schema in generated["$defs"].items()}
+    bodies = {name: _object_schema(schema) for name, schema in generated["$defs"].items()}
     bodies["Movement"]["properties"]["quantity"] |= {"exclusiveMinimum": 0}  # a rule that the generator omits
-    patches = {f"{name}Patch": _patch(bodies[name]) for name in ADDRESSES}
-    schemas = {**_SHARED, **bodies, **patches, **dict(_others())}
+    patches = {f"{name}Patch": _patch_schema(bodies[name]) for name in ADDRESSES}
+    schemas = {**_SHARED, **bodies, **patches, **dict(_other_schemas())}
     for collection in COLLECTIONS.values():
         name = collection.kind.wire.__name__
-        schemas |= dict(_derived(name, collection, bodies[name]))
+        schemas |= dict(_derived_schemas(name, collection, bodies[name]))
         schemas[name] = {**bodies[name], **_whole_price_rule(bodies[name])}
     return {**{name: _with_example(name, schema) for name, schema in schemas.items()}, **webhook_openapi.schemas()}
 
 
-def standalone(name: str, base_url: str) -> Json | None:
+def standalone_schema(name: str, base_url: str) -> Json | None:
     """Return a self-contained schema. *name* may have any spelling: InventoryLot, inventory_lot, inventory-lot."""
     names = {_normalized(each): each for each in components()}
     if (found := names.get(_normalized(name))) is None:
         return None
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{base_url}/schemas/{found}.json"}
     schema = {**about, "title": found, **components()[found]}
-    if needed := _referenced(found):
+    if needed := _names_of_referenced_schemas(found):
         schema["$defs"] = {each: components()[each] for each in sorted(needed)}
     local: Json = json.loads(json.dumps(schema).replace(_REFS, "#/$defs/"))
     return local
@@ -91,19 +91,19 @@ def ref(name: str) -> Json:
     return {"$ref": _REFS + name}
 
 
-def identifier(prefix: str) -> Json:
+def id_schema(prefix: str) -> Json:
     return {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{25}}$", "examples": [sample_id(prefix)]}
 
 
-def _reference(member: str) -> Json:
-    return identifier(_ID_PREFIXES[REFERENCES[member]])
+def _reference_schema(member: str) -> Json:
+    return id_schema(_ID_PREFIXES[REFERENCES[member]])
 
 
 def _normalized(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _referenced(name: str) -> set[str]:
+def _names_of_referenced_schemas(name: str) -> set[str]:
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -129,19 +129,19 @@ def _with_assumed_rules(schema: Json) -> Json:
     }
 
 
-def _object(schema: Json) -> Json:
+def _object_schema(schema: Json) -> Json:
     kept_keys = ("type", "description", "properties", "required", "additionalProperties")
     kept = {key: schema[key] for key in kept_keys if key in schema}
-    return {**kept, "properties": {name: _member(name, inner) for name, inner in schema["properties"].items()}}
+    return {**kept, "properties": {name: _member_schema(name, inner) for name, inner in schema["properties"].items()}}
 
 
-def _member(name: str, schema: Json) -> Json:
+def _member_schema(name: str, schema: Json) -> Json:
     kept = {key: value for key, value in schema.items() if key not in {"title", "examples", "default"}}
     nullable = "anyOf" in kept
     if nullable:
         inner = next(each for each in kept.pop("anyOf") if each.get("type") != "null")
         kept = {**kept, **inner}
-    kept = _refined(name, kept)
+    kept = _refined_member_schema(name, kept)
     if nullable:
         kept = _or_null(kept)
     default = schema.get("default")
@@ -149,9 +149,9 @@ def _member(name: str, schema: Json) -> Json:
     return {**kept, **description, **({} if default is None else {"default": default})}
 
 
-def _refined(name: str, schema: Json) -> Json:
+def _refined_member_schema(name: str, schema: Json) -> Json:
     if name in REFERENCES:
-        return _reference(name)
+        return _reference_schema(name)
     if name in {"currency", "country"}:
         return ref(name.capitalize())
     if schema.get("type") == "number":
@@ -178,9 +178,9 @@ def _not_null(schema: Json) -> Json:
     return schema
 
 
-def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
+def _derived_schemas(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
     members: Json = schema["properties"]
-    own = {"id": identifier(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
+    own = {"id": id_schema(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
     own["status"] = {"type": "string", "enum": ["draft", "approved"]}
     read_only = {each: {**own[each], "description": DESCRIPTIONS[each]} for each in collection.read_only}
     if "status" in read_only:
@@ -189,11 +189,11 @@ def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[
     kept = {each: _without_default(_not_null(inner)) for each, inner in members.items()}
     stored = {"type": "object", "description": f"{name} as stored.", "properties": {**kept, **read_only}}
     yield f"Stored{name}", {**stored, "required": [*always, *read_only], "additionalProperties": False}
-    yield f"{name}Patch", _patch(schema)
-    yield f"{name}Page", _page(f"Stored{name}")
+    yield f"{name}Patch", _patch_schema(schema)
+    yield f"{name}Page", _page_schema(f"Stored{name}")
 
 
-def _patch(schema: Json) -> Json:
+def _patch_schema(schema: Json) -> Json:
     about = "JSON merge patch (RFC 7396): null removes a member, objects are merged, lists are replaced."
     members = {name: _without_default(inner) for name, inner in schema["properties"].items()}
     for name, inner in members.items():
@@ -208,11 +208,13 @@ def _without_default(schema: Json) -> Json:
     return {key: value for key, value in schema.items() if key != "default"}
 
 
-def _page(name: str) -> Json:
-    return _closed({"data": {"type": "array", "items": ref(name)}, "nextCursor": {"type": ["string", "null"]}})
+def _page_schema(name: str) -> Json:
+    return _closed_object_schema(
+        {"data": {"type": "array", "items": ref(name)}, "nextCursor": {"type": ["string", "null"]}}
+    )
 
 
-def _closed(members: Json, *optional: str, description: str = "") -> Json:
+def _closed_object_schema(members: Json, *optional: str, description: str = "") -> Json:
     described = {each: {**inner, **_description(each, inner)} for each, inner in members.items()}
     required = [each for each in members if each not in optional]
     about = {"description": description} if description else {}
@@ -223,31 +225,31 @@ def _description(name: str, schema: Json) -> Json:
     return {} if "description" in schema or name not in DESCRIPTIONS else {"description": DESCRIPTIONS[name]}
 
 
-def _others() -> Iterator[tuple[str, Json]]:
-    lots_and_bins = {each: _reference(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
-    movement = {"id": identifier("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
-    yield "StoredMovement", _closed(movement, "fromBinId", description="A movement as stored.")
+def _other_schemas() -> Iterator[tuple[str, Json]]:
+    lots_and_bins = {each: _reference_schema(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
+    movement = {"id": id_schema("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
+    yield "StoredMovement", _closed_object_schema(movement, "fromBinId", description="A movement as stored.")
     entry = {
-        "id": identifier("ent"),
-        **{each: _reference(each) for each in ("accountId", "invoiceId")},
+        "id": id_schema("ent"),
+        **{each: _reference_schema(each) for each in ("accountId", "invoiceId")},
         "side": {"type": "string", "enum": ["debit", "credit"]},
         "amount": {**DECIMAL, "minimum": 0},
         "currency": ref("Currency"),
         "at": TIME,
     }
-    yield "Entry", _closed(entry, description="One side of a posting.")
-    yield "EntryPage", _page("Entry")
-    finding = _closed({"pointer": {"type": "string"}, "detail": {"type": "string"}})
+    yield "Entry", _closed_object_schema(entry, description="One side of a posting.")
+    yield "EntryPage", _page_schema("Entry")
+    finding = _closed_object_schema({"pointer": {"type": "string"}, "detail": {"type": "string"}})
     problem: Json = {
         **{each: {"type": "string"} for each in ("type", "title", "detail")},
         "status": {"type": "integer", "description": "The HTTP status."},
         "errors": {"type": "array", "items": finding},
     }
-    yield "Problem", _closed(problem, "errors", description="Why a request was refused (RFC 9457).")
+    yield "Problem", _closed_object_schema(problem, "errors", description="Why a request was refused (RFC 9457).")
     for name, (event, data, about) in EVENTS.items():
         resource = {**ref(data), "description": "The resource as stored."}
         members = {"type": {"type": "string", "const": event}, "timestamp": TIME, "data": resource}
-        yield name, _closed(members, description=about)
+        yield name, _closed_object_schema(members, description=about)
 
 
 def _whole_price_rule(schema: Json) -> Json:

@@ -15,7 +15,7 @@ from crossdock.sandbox import scopes
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import TENANT
 from crossdock.sandbox.oauth_clients import OAuthClient
-from crossdock.sandbox.page_responses import html, render
+from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.resource_paths import COLLECTIONS
 from crossdock.values.serving.page_forms import Fields, FormError, Session
 
@@ -50,9 +50,9 @@ class CredentialsPage:
         credential_id, _, action = path.removeprefix(self.path).lstrip("/").partition("/")
         match request.method, credential_id, action:
             case "GET", "", "" if path in {self.home, self.path}:
-                return self._list(session, request)
+                return self._show_list(session, request)
             case "GET", _, "" | "narrow" | "revoke" if credential_id:
-                return self._credential_page(session, credential_id)
+                return self._show_credential(session, credential_id)
             case "POST", "", "" if path == self.path:
                 return await self._create(session, request)
             case "POST", _, "narrow" if credential_id:
@@ -61,38 +61,38 @@ class CredentialsPage:
                 return await self._revoke(session, request, credential_id)
         raise FormError(404, "There is nothing at this path.")
 
-    def refused(self, session: Session, request: Request, error: FormError) -> Response:
-        return self._list(session, request, error.status, errors={"": error.message})
+    def show_refusal(self, session: Session, request: Request, error: FormError) -> Response:
+        return self._show_list(session, request, error.status, errors={"": error.message})
 
     async def _create(self, session: Session, request: Request) -> Response:
         fields = await session.fields(request)
         tenant, form = fields.first_or_empty("tenant"), _filled_in(fields)
         try:
-            credential, secret = await asyncio.to_thread(self.store.add, tenant, _wanted(fields))
+            credential, secret = await asyncio.to_thread(self.store.add, tenant, _chosen_scopes(fields))
         except ConfigError as error:
-            return self._list(session, request, 422, form=form, errors=_field_errors(error))
+            return self._show_list(session, request, 422, form=form, errors=_field_errors(error))
         path = _readable_path(credential.scopes)
         created = {"id": credential.id, "secret": secret, "tenant": credential.tenant, "path": path}
-        return self._list(session, request, 201, created=created)
+        return self._show_list(session, request, 201, created=created)
 
     async def _narrow(self, session: Session, request: Request, credential_id: str) -> Response:
         fields = await session.fields(request)
         try:
-            if not await asyncio.to_thread(self.store.narrow, credential_id, _wanted(fields)):
-                raise self._unknown(credential_id)
+            if not await asyncio.to_thread(self.store.narrow, credential_id, _chosen_scopes(fields)):
+                raise self._unknown_credential_error(credential_id)
         except ConfigError as error:
-            return self._credential_page(
+            return self._show_credential(
                 session, credential_id, 422, form=_filled_in(fields), errors=_field_errors(error)
             )
-        return self._credential_page(session, credential_id, message="The scopes were narrowed.")
+        return self._show_credential(session, credential_id, message="The scopes were narrowed.")
 
     async def _revoke(self, session: Session, request: Request, credential_id: str) -> Response:
         await session.fields(request)
         if not await asyncio.to_thread(self.store.revoke, credential_id):
-            raise self._unknown(credential_id)
-        return self._list(session, request, message=f"{self.noun.capitalize()} {credential_id} was revoked.")
+            raise self._unknown_credential_error(credential_id)
+        return self._show_list(session, request, message=f"{self.noun.capitalize()} {credential_id} was revoked.")
 
-    def _list(
+    def _show_list(
         self,
         session: Session,
         request: Request,
@@ -124,9 +124,9 @@ class CredentialsPage:
             created=created,
             base_url=str(request.base_url).rstrip("/"),
         )
-        return html(text, status)
+        return html_response(text, status)
 
-    def _credential_page(
+    def _show_credential(
         self,
         session: Session,
         credential_id: str,
@@ -138,7 +138,7 @@ class CredentialsPage:
     ) -> Response:
         found = next((each for each in self.store.listed() if each["id"] == credential_id), None)
         if found is None:
-            raise self._unknown(credential_id)
+            raise self._unknown_credential_error(credential_id)
         held = " ".join(found["scopes"])
         text = render(
             "credential.html",
@@ -152,9 +152,9 @@ class CredentialsPage:
             errors=errors or {},
             message=message,
         )
-        return html(text, status)
+        return html_response(text, status)
 
-    def _unknown(self, credential_id: str) -> FormError:
+    def _unknown_credential_error(self, credential_id: str) -> FormError:
         shown = credential_id if len(credential_id) <= 63 else "with this id"
         return FormError(404, f"There is no {self.noun} {shown}. It may have been revoked.")
 
@@ -164,7 +164,7 @@ def _filled_in(fields: Fields) -> Mapping[str, Any]:
     return {**texts, "scopes": fields.all("scope")}
 
 
-def _wanted(fields: Fields) -> list[str]:
+def _chosen_scopes(fields: Fields) -> list[str]:
     """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them."""
     ticked = fields.all("scope")
     if not ticked:
@@ -202,7 +202,7 @@ def _scope_rows(held: str) -> list[Mapping[str, Any]]:
 def _may_tick(held: str, scope: str) -> bool:
     name, _, access = scope.partition(":")
     records = {each.partition(":")[2].rpartition(":")[0] for each in held.split() if each.count(":") > 1}
-    return scopes.include(held, scope) or any(scopes.include(held, f"{name}:{each}:{access}") for each in records)
+    return scopes.includes(held, scope) or any(scopes.includes(held, f"{name}:{each}:{access}") for each in records)
 
 
 def _readable_path(held: str) -> str:

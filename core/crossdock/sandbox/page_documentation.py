@@ -32,20 +32,20 @@ _LIMITS = {
 
 
 @cache
-def text() -> str:
+def documentation_html() -> str:
     document = openapi_document.document()
     return render(
         "documentation.html",
         here="/docs",
         info=document["info"],
         schemes=document["components"]["securitySchemes"],
-        groups=_groups(document),
+        groups=_operations_by_tag(document),
         webhooks=[_operation(document, "post", name, item) for name, item in document["webhooks"].items()],
         schemas=[_schema(name, schema) for name, schema in document["components"]["schemas"].items()],
     )
 
 
-def _groups(document: Json) -> Json:
+def _operations_by_tag(document: Json) -> Json:
     groups: dict[str, list[Json]] = {tag["name"]: [] for tag in document["tags"]}
     for path, item in document["paths"].items():
         for method in _METHODS:
@@ -70,9 +70,9 @@ def _operation(document: Json, method: str, path: str, item: Json) -> Json:
         "assumed": operation.get("x-assumption", False),
         "scopes": list(dict.fromkeys(scopes)),
         "parameters": [_parameter(each) for each in parameters],
-        "bodies": list(_bodies(_resolved(document, operation.get("requestBody", {})))),
+        "bodies": list(_described_bodies(_resolved(document, operation.get("requestBody", {})))),
         "responses": [
-            {"status": status, "description": each["description"], "bodies": list(_bodies(each))}
+            {"status": status, "description": each["description"], "bodies": list(_described_bodies(each))}
             for status, each in responses.items()
         ],
     }
@@ -84,16 +84,16 @@ def _parameter(parameter: Json) -> Json:
         "in": parameter["in"],
         "required": parameter.get("required", False),
         "description": parameter.get("description", ""),
-        "type": _type(parameter["schema"]),
+        "type": _described_type(parameter["schema"]),
         "rules": _rules(parameter["schema"]),
     }
 
 
-def _bodies(holder: Json) -> Iterator[Json]:
+def _described_bodies(holder: Json) -> Iterator[Json]:
     for media_type, content in holder.get("content", {}).items():
         example = content.get("example")
         shown = "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
-        yield {"media_type": media_type, "type": _type(content.get("schema", {})), "example": shown}
+        yield {"media_type": media_type, "type": _described_type(content.get("schema", {})), "example": shown}
 
 
 def _schema(name: str, schema: Json) -> Json:
@@ -102,7 +102,7 @@ def _schema(name: str, schema: Json) -> Json:
         {
             "name": member,
             "required": member in required,
-            "type": _type(inner),
+            "type": _described_type(inner),
             "description": inner.get("description", ""),
             "rules": _rules(inner),
         }
@@ -112,25 +112,25 @@ def _schema(name: str, schema: Json) -> Json:
         "name": name,
         "assumed": schema.get("x-assumption", False),
         "description": schema.get("description", ""),
-        "type": _type(schema),
+        "type": _described_type(schema),
         "members": members,
         "rules": _rules(schema),
     }
 
 
-def _type(schema: Json) -> Json:
+def _described_type(schema: Json) -> Json:
     """Describe the type: *before*, the name of the schema that it is a *link* to, and *after*."""
     if "$ref" in schema:
         return {"before": "", "link": schema["$ref"].removeprefix(_SCHEMAS), "after": ""}
     if "anyOf" in schema or "oneOf" in schema:
-        kinds = [_type(each) for each in schema.get("anyOf", schema.get("oneOf", ()))]
+        kinds = [_described_type(each) for each in schema.get("anyOf", schema.get("oneOf", ()))]
         linked = next((each for each in kinds if each["link"]), {"before": "", "link": "", "after": ""})
         others = [each["before"] for each in kinds if each is not linked]
         return {**linked, "after": linked["after"] + "".join(f" or {each}" for each in others)}
     kind = schema.get("type", "any value")
     names = [kind] if isinstance(kind, str) else list(kind)
     if "array" in names and isinstance(schema.get("items"), dict):
-        inner = _type(schema["items"])
+        inner = _described_type(schema["items"])
         rest = "".join(f" or {each}" for each in names if each != "array")
         return {**inner, "before": f"list of {inner['before']}", "after": inner["after"] + rest}
     return {"before": " or ".join(names), "link": "", "after": ""}

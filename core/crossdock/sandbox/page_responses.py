@@ -19,9 +19,9 @@ def render(template: str, /, **values: object) -> str:
     return _TEMPLATES.render(template, style_path=STYLE_PATH, **values)
 
 
-def html(text: str, status: int = 200) -> Response:
+def html_response(text: str, status: int = 200) -> Response:
     return HTMLResponse(text, status, PAGE_HEADERS)
 
 
-def style() -> Response:
+def style_response() -> Response:
     return Response(_STYLE, headers=PAGE_HEADERS, media_type="text/css")

@@ -11,7 +11,7 @@ from crossdock.sandbox import page_documentation
 from crossdock.sandbox.api_keys import Keyring
 from crossdock.sandbox.oauth_clients import OAuthClients
 from crossdock.sandbox.page_credentials import CredentialsPage
-from crossdock.sandbox.page_responses import STYLE_PATH, html, render, style
+from crossdock.sandbox.page_responses import STYLE_PATH, html_response, render, style_response
 from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
 from crossdock.sandbox.problem_errors import method_not_allowed
 from crossdock.values.serving.page_forms import FormError, FormTokens, Session
@@ -22,7 +22,7 @@ _CLIENTS = "/page/clients"
 _COOKIE = "crossdock_sandbox_session"
 
 
-class Page:
+class SandboxPage:
     def __init__(self, keyring: Keyring, clients: OAuthClients, operate: Operate) -> None:
         self._keyring, self._tokens = keyring, FormTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
@@ -33,7 +33,7 @@ class Page:
         if request.method not in {"GET", "POST"}:
             raise method_not_allowed("GET, POST")
         if request.scope["path"] == STYLE_PATH:
-            return style()
+            return style_response()
         session = Session(self._tokens, request, _COOKIE)
         try:
             response = await self._section(request.scope["path"]).answer(session, request)
@@ -44,10 +44,10 @@ class Page:
     def _refused(self, session: Session, request: Request, error: FormError) -> Response:
         section = self._section(request.scope["path"])
         if error.status in {403, 409} and isinstance(section, CredentialsPage):
-            return section.refused(session, request, error)
+            return section.show_refusal(session, request, error)
         heading = HTTPStatus(error.status).phrase
         text = render("message.html", here="", heading=heading, message=error.message, back=section.home)
-        return html(text, error.status)
+        return html_response(text, error.status)
 
     def _section(self, path: str) -> CredentialsPage | WebhooksPage:
         for section in (self._clients, self._webhooks):
@@ -56,10 +56,10 @@ class Page:
         return self._keys
 
     def _tenants(self) -> set[str]:
-        return {each.tenant for each in self._keyring.current().values()}
+        return {each.tenant for each in self._keyring.valid_keys().values()}
 
 
 def answer_documentation(request: Request) -> Response:
     if request.method != "GET":
         raise method_not_allowed("GET")
-    return html(page_documentation.text())
+    return html_response(page_documentation.documentation_html())

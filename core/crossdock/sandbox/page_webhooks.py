@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from crossdock.sandbox.api_keys import SLUG, TENANT
 from crossdock.sandbox.openapi_schemas import EVENTS
-from crossdock.sandbox.page_responses import html, render
+from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.values.serving.page_forms import FormError, Session
 
@@ -40,32 +40,32 @@ class WebhooksPage:
     async def answer(self, session: Session, request: Request) -> Response:
         parts = request.scope["path"].removeprefix(PATH).strip("/").split("/")
         if request.method == "GET":
-            return await self._shown(session, request, parts)
-        return await self._sent(session, request, parts)
+            return await self._answer_get(session, request, parts)
+        return await self._answer_post(session, request, parts)
 
-    async def _shown(self, session: Session, request: Request, parts: Sequence[str]) -> Response:
+    async def _answer_get(self, session: Session, request: Request, parts: Sequence[str]) -> Response:
         match parts:
             case [""]:
-                return await self._list(session, TENANT)
+                return await self._show_list(session, TENANT)
             case [tenant]:
-                return await self._list(session, tenant)
+                return await self._show_list(session, tenant)
             case [tenant, subscription] | [tenant, subscription, "rotate" | "enable" | "disable"]:
-                return await self._subscription_page(session, tenant, subscription, request.query_params.get("cursor"))
+                return await self._show_subscription(session, tenant, subscription, request.query_params.get("cursor"))
             case [tenant, subscription, delivery] | [tenant, subscription, delivery, "redeliver"]:
-                return await self._delivery(session, tenant, subscription, delivery)
+                return await self._show_delivery(session, tenant, subscription, delivery)
         raise FormError(404, "There is nothing at this path.")
 
-    async def _sent(self, session: Session, request: Request, parts: Sequence[str]) -> Response:
+    async def _answer_post(self, session: Session, request: Request, parts: Sequence[str]) -> Response:
         match parts:
             case [tenant] if tenant:
                 return await self._create(session, request, tenant)
             case [tenant, subscription, action]:
-                return await self._act(session, request, tenant, subscription, action)
+                return await self._change_subscription(session, request, tenant, subscription, action)
             case [tenant, subscription, delivery, "redeliver"]:
                 return await self._redeliver(session, request, tenant, subscription, delivery)
         raise FormError(404, "There is nothing at this path.")
 
-    async def _list(
+    async def _show_list(
         self,
         session: Session,
         tenant: str,
@@ -90,9 +90,9 @@ class WebhooksPage:
             message=message,
             secret=secret,
         )
-        return html(text, status)
+        return html_response(text, status)
 
-    async def _subscription_page(
+    async def _show_subscription(
         self,
         session: Session,
         tenant: str,
@@ -117,9 +117,9 @@ class WebhooksPage:
             errors={},
             secret=secret,
         )
-        return html(text)
+        return html_response(text)
 
-    async def _delivery(
+    async def _show_delivery(
         self, session: Session, tenant: str, subscription_id: str, delivery_id: str, message: str = ""
     ) -> Response:
         delivery = await self._answered_document(tenant, "GET", _path(subscription_id, "deliveries", delivery_id))
@@ -133,46 +133,50 @@ class WebhooksPage:
             message=message,
             errors={},
         )
-        return html(text)
+        return html_response(text)
 
     async def _create(self, session: Session, request: Request, tenant: str) -> Response:
         fields = await session.fields(request)
         form = {"url": fields.first_or_empty("url"), "events": fields.all("event")}
         if not form["events"]:
-            return await self._list(session, tenant, 422, form=form, errors={"events": "Choose at least one event."})
-        response = await self._operate(_slug(tenant), "POST", SUBSCRIPTIONS, {}, form)
+            return await self._show_list(
+                session, tenant, 422, form=form, errors={"events": "Choose at least one event."}
+            )
+        response = await self._operate(_checked_tenant(tenant), "POST", SUBSCRIPTIONS, {}, form)
         document = json.loads(bytes(response.body))
         if response.status_code != 201:
-            return await self._list(session, tenant, response.status_code, form=form, errors=_findings(document))
-        return await self._list(session, tenant, 201, secret=document)
+            return await self._show_list(
+                session, tenant, response.status_code, form=form, errors=_errors_by_member(document)
+            )
+        return await self._show_list(session, tenant, 201, secret=document)
 
-    async def _act(
+    async def _change_subscription(
         self, session: Session, request: Request, tenant: str, subscription_id: str, action: str
     ) -> Response:
         await session.fields(request)
         path = _path(subscription_id)
         if action == "rotate":
             secret = await self._answered_document(tenant, "POST", f"{path}/rotate-secret")
-            return await self._subscription_page(session, tenant, subscription_id, secret=secret)
+            return await self._show_subscription(session, tenant, subscription_id, secret=secret)
         if action == "delete":
             await self._answered_document(tenant, "DELETE", path)
-            return await self._list(session, tenant, message="The subscription and its deliveries were deleted.")
+            return await self._show_list(session, tenant, message="The subscription and its deliveries were deleted.")
         if action not in _STATUS_OF:
             raise FormError(404, "There is nothing at this path.")
         await self._answered_document(tenant, "PATCH", path, body={"status": _STATUS_OF[action]})
-        return await self._subscription_page(session, tenant, subscription_id, message=_MESSAGES[action])
+        return await self._show_subscription(session, tenant, subscription_id, message=_MESSAGES[action])
 
     async def _redeliver(
         self, session: Session, request: Request, tenant: str, subscription_id: str, delivery_id: str
     ) -> Response:
         await session.fields(request)
         await self._answered_document(tenant, "POST", _path(subscription_id, "deliveries", delivery_id, "redeliver"))
-        return await self._delivery(session, tenant, subscription_id, delivery_id, _MESSAGES["redeliver"])
+        return await self._show_delivery(session, tenant, subscription_id, delivery_id, _MESSAGES["redeliver"])
 
     async def _answered_document(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
-        response = await self._operate(_slug(tenant), method, path, query or {}, body)
+        response = await self._operate(_checked_tenant(tenant), method, path, query or {}, body)
         document = json.loads(bytes(response.body) or b"null")
         if response.status_code >= 400:
             raise FormError(response.status_code, document["detail"])
@@ -183,13 +187,13 @@ def _path(subscription_id: str, *below: str) -> str:
     return "/".join([SUBSCRIPTIONS, *(quote(each, safe="") for each in (subscription_id, *below))])
 
 
-def _slug(tenant: str) -> str:
+def _checked_tenant(tenant: str) -> str:
     if not SLUG.fullmatch(tenant):
         raise FormError(404, "There is no such tenant.")
     return tenant
 
 
-def _findings(problem: Mapping[str, Any]) -> Mapping[str, str]:
+def _errors_by_member(problem: Mapping[str, Any]) -> Mapping[str, str]:
     found: Sequence[Mapping[str, str]] = problem.get("errors", ())
     sentences = {each["pointer"].split("/")[1]: f"{each['pointer'].split('/')[1]} {each['detail']}." for each in found}
     return sentences or {"": problem["detail"]}

@@ -27,47 +27,47 @@ def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Ma
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
     text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
-    narrowed_access.check_stored(connection, caller, route.collection, json_codec.read(text.encode()), "read")
+    narrowed_access.check_access(connection, caller, route.collection, json_codec.read(text.encode()), "read")
     if route.operation == "entries":
-        return _entries(connection, route.resource_id, query)
+        return _list_entries(connection, route.resource_id, query)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
 def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller, query: Mapping[str, str]) -> Response:
     """Return a page in the order of last change. A resource that changes meanwhile is listed again, none is missed."""
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
-    name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
+    name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start_of_page(query)
     permitted, ids = narrowed_access.list_filter(connection, caller, name)
     if "externalId" in query:
         if not collection.kind.has_external_id:
             raise ProblemError(400, f"A {name} has no externalId.")
         found = f"SELECT body FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?{permitted}"  # noqa: S608  no text of a request
-        return _page(connection.execute(found, (caller.tenant, name, query["externalId"], *ids)), None)
+        return _page_response(connection.execute(found, (caller.tenant, name, query["externalId"], *ids)), None)
     rows = connection.execute(
         "SELECT body, updated_at, changed FROM stored WHERE tenant = ? AND resource = ?"  # noqa: S608  as above
         f" AND (updated_at, changed) > (?, ?){permitted} ORDER BY updated_at, changed LIMIT ?",
         (caller.tenant, name, *start, *ids, limit + 1),
     ).fetchall()
-    return _page(rows[:limit], rows[limit - 1][1:] if len(rows) > limit else None)
+    return _page_response(rows[:limit], rows[limit - 1][1:] if len(rows) > limit else None)
 
 
-def _entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
+def _list_entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)
     rows = connection.execute(
         "SELECT body, seq FROM entries WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?",
-        (account, _start(query)[1], limit + 1),
+        (account, _start_of_page(query)[1], limit + 1),
     ).fetchall()
-    return _page(rows[:limit], ("", rows[limit - 1][1]) if len(rows) > limit else None)
+    return _page_response(rows[:limit], ("", rows[limit - 1][1]) if len(rows) > limit else None)
 
 
-def _page(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Response:
+def _page_response(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Response:
     bodies = ",".join(row[0] for row in rows)
     cursor = f"{re.sub('[^0-9]', '', last[0]):0>20}.{last[1]}" if last else None
     return Response(f'{{"data":[{bodies}],"nextCursor":{json.dumps(cursor)}}}', media_type=json_codec.MEDIA_TYPE)
 
 
-def _start(query: Mapping[str, str]) -> tuple[str, int]:
+def _start_of_page(query: Mapping[str, str]) -> tuple[str, int]:
     since = query.get("updatedSince", "1970-01-01T00:00:00Z")
     try:
         if not INSTANT.fullmatch(since):

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.sandbox import json_codec, narrowed_access
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import references
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
@@ -34,11 +34,11 @@ def load(connection: sqlite3.Connection, collection: Collection, tenant: str, re
 
 
 def load_for_change(
-    connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str
+    connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
     body = json_codec.read(text.encode())
-    narrowed_access.check_stored(connection, call.caller, collection, body, "write")
+    narrowed_access.check_access(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
     if "*" not in wanted and tag not in wanted:
         raise ProblemError(412, "The resource has changed: If-Match names another version.")
@@ -68,7 +68,7 @@ def check_against_stored(
         raise ProblemError(409, f"Another {collection.kind.name} has this externalId.", findings=findings)
 
 
-def check_unused(connection: sqlite3.Connection, resource_id: str) -> None:
+def check_id_unused(connection: sqlite3.Connection, resource_id: str) -> None:
     """Refuse an id that the caller gives and that a resource of any tenant has, or that is not an id."""
     if not is_target_id(resource_id):
         raise ProblemError(400, "The id must be 1 to 64 printable characters.")
@@ -85,7 +85,7 @@ def find_external_id(
 
 
 def save(
-    connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: Mapping[str, Any]
+    connection: sqlite3.Connection, call: ApiCall, operation: str, collection: Collection, body: Mapping[str, Any]
 ) -> tuple[str, str]:
     tenant, name = call.caller.tenant, collection.kind.name
     text = json_codec.write({**body, "updatedAt": call.at})

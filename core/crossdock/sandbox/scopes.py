@@ -45,7 +45,7 @@ def required_scope(resource: str, method: str) -> str:
     return f"{NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
 
 
-def about_scope(scope: str) -> str:
+def scope_description(scope: str) -> str:
     name, _, access = scope.partition(":")
     records = "everything" if name == "*" else name
     return f"Read {records}." if access == "read" else f"Read and change {records}."
@@ -65,7 +65,7 @@ def is_narrowed(scopes: str, resource: str) -> bool:
     return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
 
 
-def include(granted: str, wanted: str) -> bool:
+def includes(granted: str, wanted: str) -> bool:
     name, record, access = _parse(wanted)
     return any(
         each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
-from crossdock.sandbox.broken_connections import Connection
+from crossdock.sandbox.broken_connections import BreakableConnection
 from crossdock.values import serving
 from crossdock.values.local_files import open_private, replace_file
 from crossdock.values.serving import ConnectionLimits, StoppableServer
@@ -51,7 +51,7 @@ def serve(
     Raises:
         ConfigError: If the port is taken, or the folder cannot be used or is in use.
     """
-    with _locked(data_dir), Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
+    with _folder_lock(data_dir), Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
         has_key = any(each.tenant == sandbox.tenant for each in sandbox.keys.values())
         key = sandbox.new_key() if new_key or not has_key else None
         facts = {"base_url": _base_url(listener), "tenant": sandbox.tenant, "api_key": key}
@@ -70,7 +70,7 @@ class SandboxServer:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:
-            opened.enter_context(_locked(self._data_dir))
+            opened.enter_context(_folder_lock(self._data_dir))
             self.sandbox = opened.enter_context(Sandbox(self._data_dir, self._settings))
             listener = opened.enter_context(_listen(self._data_dir, "127.0.0.1", self._port))
             self.base_url, self.tenant = _base_url(listener), self.sandbox.tenant
@@ -90,11 +90,11 @@ class SandboxServer:
         self._opened.close()
 
 
-def config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
+def server_config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
     return serving.make_uvicorn_config(
         app,
         limits or ConnectionLimits(),
-        Connection,
+        BreakableConnection,
         timeout_keep_alive=75,  # long: closing an idle connection can make the outcome of a request ambiguous
         timeout_graceful_shutdown=5,
     )
@@ -104,7 +104,7 @@ class _Server(StoppableServer):
     """uvicorn with a callback when it listens. It returns after a signal, where uvicorn would raise it again."""
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
-        super().__init__(config(sandbox.app, sandbox.connection_limits))
+        super().__init__(server_config(sandbox.app, sandbox.connection_limits))
         self._ready, self._sandbox = ready, sandbox
         self._webhooks: asyncio.Task[None] | None = None
 
@@ -125,7 +125,7 @@ class _Server(StoppableServer):
 
 
 @contextlib.contextmanager
-def _locked(data_dir: Path) -> Iterator[None]:
+def _folder_lock(data_dir: Path) -> Iterator[None]:
     """Lock the folder: two sandboxes on it would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

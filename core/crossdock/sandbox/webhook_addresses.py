@@ -38,7 +38,7 @@ def url_fault(url: str) -> str | None:
     return None if len(url) <= MAX_URL and _URL.fullmatch(url) else _WRONG_URL
 
 
-def is_allowed(address: str, host: str) -> bool:
+def is_address_allowed(address: str, host: str) -> bool:
     """Return whether a connection to *address* may be made for a URL with this *host*, in lower case without brackets.
 
     Only hosts that say so lead to this machine: a public name that is resolved to 127.0.0.1 is refused.

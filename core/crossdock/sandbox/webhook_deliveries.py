@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from crossdock.sandbox import json_codec, resource_store, webhook_subscriptions
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_pagination import numbered_page
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.sandbox.webhook_subscriptions import Subscription
-from crossdock.sandbox.webhook_transport import Answer
+from crossdock.sandbox.webhook_subscriptions import StoredSubscription
+from crossdock.sandbox.webhook_transport import AttemptOutcome
 
 MAX_SHOWN_ATTEMPTS = 100  # the latest ones; a delivery can be repeated without end
 _TAKEN_AT_ONCE = 256  # events for one subscription in one transaction
@@ -38,19 +38,21 @@ class DueDelivery(NamedTuple):
     body: str
 
 
-def take_events(connection: sqlite3.Connection, now: float, faults: FaultInjector) -> None:
+def add_deliveries_of_new_events(connection: sqlite3.Connection, now: float, faults: FaultInjector) -> None:
     """Make the deliveries of new events, and move the cursors of their subscriptions, in one transaction."""
-    for each in webhook_subscriptions.enabled(connection):
+    for each in webhook_subscriptions.load_enabled(connection):
         query = "SELECT seq, type FROM events WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
         events = connection.execute(query, (each.tenant, each.cursor, _TAKEN_AT_ONCE)).fetchall()
         for seq, kind in events:
             if kind in each.events.split():
-                _add(connection, each, seq, now, faults)
+                _add_delivery(connection, each, seq, now, faults)
         if events:
             connection.execute("UPDATE subscriptions SET cursor = ? WHERE seq = ?", (events[-1][0], each.seq))
 
 
-def _add(connection: sqlite3.Connection, to: Subscription, event: int, now: float, faults: FaultInjector) -> None:
+def _add_delivery(
+    connection: sqlite3.Connection, to: StoredSubscription, event: int, now: float, faults: FaultInjector
+) -> None:
     drawn = faults.for_request("POST", f"{SUBSCRIPTIONS}/{to.id}")
     late_s, reordered_s = drawn.delivery_delay_s("webhook_late"), drawn.delivery_delay_s("webhook_reorder")
     due = now + max(late_s or 0.0, reordered_s or 0.0)
@@ -62,7 +64,7 @@ def _add(connection: sqlite3.Connection, to: Subscription, event: int, now: floa
     )
 
 
-def next_due(connection: sqlite3.Connection, subscription_id: str, limit: int) -> list[DueDelivery]:
+def next_deliveries(connection: sqlite3.Connection, subscription_id: str, limit: int) -> list[DueDelivery]:
     rows = connection.execute(
         "SELECT deliveries.id, due, events.id, body FROM deliveries JOIN events ON events.seq = event"
         " WHERE subscription = ? AND status = 'pending' ORDER BY due, deliveries.seq LIMIT ?",
@@ -71,7 +73,9 @@ def next_due(connection: sqlite3.Connection, subscription_id: str, limit: int) -
     return [DueDelivery(*row) for row in rows]
 
 
-def record_attempt(connection: sqlite3.Connection, delivery_id: str, now: float, took_s: float, answer: Answer) -> None:
+def record_attempt(
+    connection: sqlite3.Connection, delivery_id: str, now: float, took_s: float, answer: AttemptOutcome
+) -> None:
     """Store an attempt and its consequence: the delivery is done, due again or failed.
 
     A subscription is disabled after 410, and after a delivery has failed for good while no other one succeeded.
@@ -83,7 +87,7 @@ def record_attempt(connection: sqlite3.Connection, delivery_id: str, now: float,
     seq, subscription_id, tries, since, status = row
     attempt = (delivery_id, instant_text(now - took_s), round(took_s * 1000), *answer)
     connection.execute("INSERT INTO attempts VALUES (NULL, ?, ?, ?, ?, ?)", attempt)
-    after_s = None if answer.status == 410 else next_attempt_s(tries + 1)
+    after_s = None if answer.status == 410 else seconds_to_next_attempt(tries + 1)
     if answer.problem is None:
         connection.execute("UPDATE subscriptions SET healthy_at = ? WHERE id = ?", (now, subscription_id))
         status = "delivered"
@@ -100,7 +104,7 @@ def record_attempt(connection: sqlite3.Connection, delivery_id: str, now: float,
 
 
 def _disable_if_failing(
-    connection: sqlite3.Connection, subscription_id: str, now: float, since: float, answer: Answer
+    connection: sqlite3.Connection, subscription_id: str, now: float, since: float, answer: AttemptOutcome
 ) -> None:
     reason = f"Every attempt has failed since {instant_text(since)}; the last one: {answer.problem}."
     if answer.status == 410:
@@ -112,22 +116,24 @@ def _disable_if_failing(
     )
 
 
-def list_page(connection: sqlite3.Connection, call: Call, subscription_id: str, query: Mapping[str, str]) -> Response:
+def list_page(
+    connection: sqlite3.Connection, call: ApiCall, subscription_id: str, query: Mapping[str, str]
+) -> Response:
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
     rows, cursor = numbered_page(connection, _SHOWN, (subscription_id,), query)
-    return _json({"data": [_shown(row) for row in rows], "nextCursor": cursor})
+    return _json_response({"data": [_delivery_members(row) for row in rows], "nextCursor": cursor})
 
 
 def get(
-    connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str, query: Mapping[str, str]
+    connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str, query: Mapping[str, str]
 ) -> Response:
     refuse_unknown(query)
-    return _json(_with_attempts(connection, call, subscription_id, delivery_id))
+    return _json_response(_with_attempts(connection, call, subscription_id, delivery_id))
 
 
-def redeliver(connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str) -> Response:
+def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str) -> Response:
     """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
-    webhook_subscriptions.check_empty(call)
+    webhook_subscriptions.check_empty_body(call)
     _with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
     if webhook_subscriptions.load(connection, call.caller.tenant, subscription_id).status == "disabled":
         raise ProblemError(409, "The subscription is disabled. Enable it first.")
@@ -135,11 +141,11 @@ def redeliver(connection: sqlite3.Connection, call: Call, subscription_id: str, 
         "UPDATE deliveries SET status = 'pending', tries = 0, since = ?, due = ? WHERE id = ?",
         (call.now, call.now, delivery_id),
     )
-    return _json(_with_attempts(connection, call, subscription_id, delivery_id), 202)
+    return _json_response(_with_attempts(connection, call, subscription_id, delivery_id), 202)
 
 
 def _with_attempts(
-    connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str
+    connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
 ) -> dict[str, Any]:
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
     row = connection.execute(f"{_SHOWN} AND id = ?", (subscription_id, delivery_id)).fetchone()
@@ -150,17 +156,17 @@ def _with_attempts(
         (delivery_id, MAX_SHOWN_ATTEMPTS),
     )
     names = ("at", "durationMs", "status", "problem")
-    return {**_shown(row), "attempts": [dict(zip(names, each, strict=True)) for each in attempts][::-1]}
+    return {**_delivery_members(row), "attempts": [dict(zip(names, each, strict=True)) for each in attempts][::-1]}
 
 
-def _shown(row: tuple[Any, ...]) -> dict[str, Any]:
+def _delivery_members(row: tuple[Any, ...]) -> dict[str, Any]:
     _, name, event_id, kind, status, due, created_at, attempts = row
     pending = {"nextAttemptAt": instant_text(due)} if status == "pending" else {}
     facts = {"id": name, "eventId": event_id, "type": kind, "status": status, "attemptCount": attempts}
     return {**facts, **pending, "createdAt": created_at}
 
 
-def _json(body: Mapping[str, Any], status: int = 200) -> Response:
+def _json_response(body: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json_codec.write(body), status, media_type=json_codec.MEDIA_TYPE)
 
 
@@ -168,7 +174,7 @@ DELAYS_S: Sequence[int] = (0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2
 JITTER = 0.1  # a delay is at most this share longer, never shorter
 
 
-def next_attempt_s(made: int) -> float | None:
+def seconds_to_next_attempt(made: int) -> float | None:
     """Return the seconds until the next attempt after *made* failed ones; None if there is none."""
     if made >= len(DELAYS_S):
         return None

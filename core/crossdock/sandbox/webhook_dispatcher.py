@@ -15,12 +15,12 @@ from collections import defaultdict
 from functools import partial
 
 from crossdock.sandbox import webhook_deliveries, webhook_subscriptions
-from crossdock.sandbox.database import Writer
+from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.fault_and_clock_controls import RuntimeControls
 from crossdock.sandbox.webhook_deliveries import DueDelivery
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_signatures import signed_headers
-from crossdock.sandbox.webhook_subscriptions import Subscription
+from crossdock.sandbox.webhook_subscriptions import StoredSubscription
 from crossdock.sandbox.webhook_transport import WebhookTransport
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,11 @@ class WebhookDispatcher:
     """The deliveries of one sandbox. Due times follow the clock of *controls*."""
 
     def __init__(
-        self, reader: sqlite3.Connection, writer: Writer, controls: RuntimeControls, transport: WebhookTransport
+        self,
+        reader: sqlite3.Connection,
+        writer: GroupCommitWriter,
+        controls: RuntimeControls,
+        transport: WebhookTransport,
     ) -> None:
         self._reader, self._writer, self._controls, self.transport = reader, writer, controls, transport
         self._awake = asyncio.Event()
@@ -84,29 +88,29 @@ class WebhookDispatcher:
     async def _start_due(self) -> float:
         while self._reader.execute(_NEW_EVENTS).fetchone():
             now, faults = self._controls.clock(), self._controls.faults
-            await self._writer.run(partial(webhook_deliveries.take_events, now=now, faults=faults))
-        waits_s = [self._start_due_of(each) for each in webhook_subscriptions.enabled(self._reader)]
+            await self._writer.run(partial(webhook_deliveries.add_deliveries_of_new_events, now=now, faults=faults))
+        waits_s = [self._start_due_of(each) for each in webhook_subscriptions.load_enabled(self._reader)]
         return min(waits_s, default=_MAX_WAIT_S)
 
-    def _start_due_of(self, subscription: Subscription) -> float:
+    def _start_due_of(self, subscription: StoredSubscription) -> float:
         tasks, now = self._in_progress[subscription.id], self._controls.clock()
-        for each in webhook_deliveries.next_due(self._reader, subscription.id, subscription.concurrency + 1):
+        for each in webhook_deliveries.next_deliveries(self._reader, subscription.id, subscription.concurrency + 1):
             if each.due > now:
                 return min(each.due - now, _MAX_WAIT_S)
             if each.id not in tasks and len(tasks) < subscription.concurrency:
                 task = asyncio.create_task(self._attempt(subscription, each))
                 tasks[each.id] = task
-                task.add_done_callback(partial(self._ended, subscription.id, each.id))
+                task.add_done_callback(partial(self._attempt_ended, subscription.id, each.id))
         return _MAX_WAIT_S
 
-    def _ended(self, subscription_id: str, delivery_id: str, _: asyncio.Task[None]) -> None:
+    def _attempt_ended(self, subscription_id: str, delivery_id: str, _: asyncio.Task[None]) -> None:
         tasks = self._in_progress[subscription_id]
         del tasks[delivery_id]
         if not tasks:
             del self._in_progress[subscription_id]
         self.wake()
 
-    async def _attempt(self, subscription: Subscription, delivery: DueDelivery) -> None:
+    async def _attempt(self, subscription: StoredSubscription, delivery: DueDelivery) -> None:
         try:
             if await self._send(subscription, delivery):
                 faults = self._controls.faults.for_request("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
@@ -116,10 +120,10 @@ class WebhookDispatcher:
             logger.exception("an attempt of %s could not be made or stored", delivery.id)
             await asyncio.sleep(_AFTER_FAILURE_S)  # it is still due
 
-    async def _send(self, subscription: Subscription, delivery: DueDelivery) -> bool:
+    async def _send(self, subscription: StoredSubscription, delivery: DueDelivery) -> bool:
         """Attempt and store a delivery. Return whether it succeeded. Receivers compare its timestamp with real time."""
         body, clock = delivery.body.encode(), self._controls.clock
-        signing_secrets = subscription.live_secrets(clock())
+        signing_secrets = subscription.valid_secrets(clock())
         headers = signed_headers(delivery.event_id, int(clock.unadjusted()), body, signing_secrets)
         headers |= {"content-type": "application/json", "user-agent": "crossdock-sandbox"}
         began = time.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from crossdock.sandbox import json_codec, resource_store
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 
 EventType = Literal["order.created", "inventory.lot_moved", "invoice.approved"]
 RESOURCE_OF: Mapping[EventType, str] = {
@@ -17,13 +17,13 @@ RESOURCE_OF: Mapping[EventType, str] = {
 }
 
 
-def record_event(connection: sqlite3.Connection, call: Call, event: EventType, data: str) -> None:
+def record_event(connection: sqlite3.Connection, call: ApiCall, event: EventType, data: str) -> None:
     """Add an event. *data* is the JSON text of the resource, which the body repeats byte for byte."""
     body = f'{{"type":{json_codec.write(event)},"timestamp":{json_codec.write(call.at)},"data":{data}}}'
     values = (resource_store.new_id("evt", call.now), call.caller.tenant, event, body)
     connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", values)
 
 
-def last_event(connection: sqlite3.Connection, tenant: str) -> int:
+def last_event_number(connection: sqlite3.Connection, tenant: str) -> int:
     (seq,) = connection.execute("SELECT max(seq) FROM events WHERE tenant = ?", (tenant,)).fetchone()
     return seq or 0

@@ -60,23 +60,23 @@ def paths() -> Json:
     again["description"] = "The event is sent again under its id, now and on the whole schedule."
     pages, key = ("Limit", "Cursor"), ("IdempotencyKey",)
     return {
-        SUBSCRIPTIONS: _item(
+        SUBSCRIPTIONS: _path_item(
             post={**create, **_parameters(*key), **_body("WebhookSubscription")}, get={**listed, **_parameters(*pages)}
         ),
-        one: _item(
+        one: _path_item(
             "id",
             get=get,
             patch={**update, **_parameters(*key), **_body("WebhookSubscriptionPatch", "application/merge-patch+json")},
             delete={**delete, **_parameters(*key)},
         ),
-        f"{one}/rotate-secret": _item("id", post={**rotate, **_parameters(*key)}),
-        f"{one}/deliveries": _item("id", get={**deliveries, **_parameters(*pages)}),
-        delivery: _item("id", "deliveryId", get=read),
-        f"{delivery}/redeliver": _item("id", "deliveryId", post={**again, **_parameters(*key)}),
+        f"{one}/rotate-secret": _path_item("id", post={**rotate, **_parameters(*key)}),
+        f"{one}/deliveries": _path_item("id", get={**deliveries, **_parameters(*pages)}),
+        delivery: _path_item("id", "deliveryId", get=read),
+        f"{delivery}/redeliver": _path_item("id", "deliveryId", post={**again, **_parameters(*key)}),
     }
 
 
-def _item(*ids: str, **operations: Json) -> Json:
+def _path_item(*ids: str, **operations: Json) -> Json:
     members = {"id": _DATA["members"]["id"], "deliveryId": _DATA["members"]["delivery"]["id"]}
     in_path = [
         {"name": each, "in": "path", "required": True, "schema": _without_description(members[each]), **_ASSUMED}

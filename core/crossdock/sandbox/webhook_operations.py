@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from starlette.responses import Response
 
 from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscriptions
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.webhook_paths import WebhookRoute
@@ -19,15 +19,15 @@ def required_scope(method: str) -> str:
     return f"webhooks:{'read' if method == 'GET' else 'write'}"
 
 
-def authorize(call: Call) -> None:
+def authorize(call: ApiCall) -> None:
     """Raise 403 without the scope, or for a credential that is narrowed: events concern all records of a tenant."""
-    access_control.require(call.caller, required_scope(call.method))
+    access_control.require_scope(call.caller, required_scope(call.method))
     narrowed: tuple[str, ...] = ("warehouse_bin", "ledger_account")
     if any(call.caller.permitted_records(resource, "read") is not None for resource in narrowed):
         raise ProblemError(403, "A credential that is narrowed to single records cannot use webhooks.")
 
 
-def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query: Mapping[str, str]) -> Response:
+def read(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute, query: Mapping[str, str]) -> Response:
     match route.operation:
         case "list":
             return webhook_subscriptions.list_page(connection, call, query)
@@ -39,7 +39,7 @@ def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query:
     return webhook_subscriptions.get(connection, call, route.subscription_id)
 
 
-def execute(connection: sqlite3.Connection, call: Call, route: WebhookRoute) -> Response:
+def execute(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute) -> Response:
     def operation() -> Response:
         match route.operation:
             case "create":
@@ -51,8 +51,8 @@ def execute(connection: sqlite3.Connection, call: Call, route: WebhookRoute) -> 
     return execute_once(connection, call, operation)
 
 
-_CHANGES: Mapping[str, Callable[[sqlite3.Connection, Call, str], Response]] = {
+_CHANGES: Mapping[str, Callable[[sqlite3.Connection, ApiCall, str], Response]] = {
     "update": webhook_subscriptions.update,
     "delete": webhook_subscriptions.delete,
-    "rotate": webhook_subscriptions.rotate,
+    "rotate": webhook_subscriptions.rotate_secret,
 }

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from crossdock.resources import ResourceModel
 from crossdock.sandbox import access_control, json_codec, resource_store, webhook_events
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import EmptyBody, validated
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.rfc3339 import instant_text
@@ -37,21 +37,23 @@ def _is_allowed_url(url: str) -> str:
     return url
 
 
-def _whole(number: object) -> object:
+def _without_decimal_point(number: object) -> object:
     """Convert: 4.0 is an integer in JSON Schema."""
     return int(number) if isinstance(number, Decimal) and number % 1 == 0 else number
 
 
-class WebhookSubscription(ResourceModel):
+class SubscriptionBody(ResourceModel):
     """Webhook subscription input (assumed)."""
 
     url: Annotated[str, AfterValidator(_is_allowed_url)]
     events: Annotated[list[EventType], Field(min_length=1, max_length=len(get_args(EventType)))]
-    concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_CONCURRENCY), BeforeValidator(_whole)] = 4
+    concurrency: Annotated[
+        int, Field(strict=True, ge=1, le=MAX_CONCURRENCY), BeforeValidator(_without_decimal_point)
+    ] = 4
     status: Literal["enabled", "disabled"] = "enabled"
 
 
-class Subscription(NamedTuple):
+class StoredSubscription(NamedTuple):
     """A subscription as it is stored. Times are in seconds since the epoch unless they are text."""
 
     seq: int
@@ -70,12 +72,12 @@ class Subscription(NamedTuple):
     cursor: int  # the number of the last event that was taken
     healthy_at: float  # when an attempt succeeded or it was enabled, the later of both
 
-    def live_secrets(self, now: float) -> list[str]:
+    def valid_secrets(self, now: float) -> list[str]:
         previous = [self.previous_secret] if self.previous_secret and now < self.previous_until else []
         return [self.secret, *previous]
 
-    def public(self, now: float) -> dict[str, Any]:
-        rotating = len(self.live_secrets(now)) > 1
+    def as_json(self, now: float) -> dict[str, Any]:
+        rotating = len(self.valid_secrets(now)) > 1
         return {
             "id": self.id,
             "url": self.url,
@@ -89,32 +91,32 @@ class Subscription(NamedTuple):
         }
 
 
-def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> Subscription:
+def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> StoredSubscription:
     query = "SELECT * FROM subscriptions WHERE id = ? AND tenant = ?"
     row = connection.execute(query, (subscription_id, tenant)).fetchone()
     if row is None:
         raise ProblemError(404, "There is no such subscription.")
-    return Subscription(*row)
+    return StoredSubscription(*row)
 
 
-def enabled(connection: sqlite3.Connection) -> list[Subscription]:
+def load_enabled(connection: sqlite3.Connection) -> list[StoredSubscription]:
     rows = connection.execute("SELECT * FROM subscriptions WHERE status = 'enabled' ORDER BY seq")
-    return [Subscription(*row) for row in rows]
+    return [StoredSubscription(*row) for row in rows]
 
 
-def list_page(connection: sqlite3.Connection, call: Call, query: Mapping[str, str]) -> Response:
+def list_page(connection: sqlite3.Connection, call: ApiCall, query: Mapping[str, str]) -> Response:
     select = "SELECT * FROM subscriptions WHERE tenant = ?"
     rows, cursor = numbered_page(connection, select, (call.caller.tenant,), query)
-    return _json({"data": [Subscription(*row).public(call.now) for row in rows], "nextCursor": cursor})
+    return _json_response({"data": [StoredSubscription(*row).as_json(call.now) for row in rows], "nextCursor": cursor})
 
 
-def get(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
-    return _json(load(connection, call.caller.tenant, subscription_id).public(call.now))
+def get(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
+    return _json_response(load(connection, call.caller.tenant, subscription_id).as_json(call.now))
 
 
-def create(connection: sqlite3.Connection, call: Call) -> Response:
+def create(connection: sqlite3.Connection, call: ApiCall) -> Response:
     """Answer 201 with the secret, which no other response shows."""
-    body = _checked(call, call.json())
+    body = _validated_body(call, call.json())
     tenant = call.caller.tenant
     (count,) = connection.execute("SELECT count(*) FROM subscriptions WHERE tenant = ?", (tenant,)).fetchone()
     if count >= MAX_SUBSCRIPTIONS:
@@ -128,30 +130,30 @@ def create(connection: sqlite3.Connection, call: Call) -> Response:
         "updated_at": call.at,
         "secret": secret,
         "healthy_at": call.now,
-        "cursor": webhook_events.last_event(connection, tenant),
+        "cursor": webhook_events.last_event_number(connection, tenant),
     }
     marks = ", ".join(f":{each}" for each in members)
     connection.execute(f"INSERT INTO subscriptions ({', '.join(members)}) VALUES ({marks})", members)  # noqa: S608
-    shown = {**load(connection, tenant, name).public(call.now), "secret": secret}
-    return _json(shown, 201, {"location": f"{SUBSCRIPTIONS}/{name}"})
+    shown = {**load(connection, tenant, name).as_json(call.now), "secret": secret}
+    return _json_response(shown, 201, {"location": f"{SUBSCRIPTIONS}/{name}"})
 
 
-def update(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+def update(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Apply a merge patch. Enabling a subscription removes the reason why it was disabled."""
     before = load(connection, call.caller.tenant, subscription_id)
     patch = call.json()
-    writable = {name: before.public(call.now)[name] for name in ("url", "events", "concurrency", "status")}
-    body = _checked(call, {**writable, **patch} if isinstance(patch, dict) else patch)
+    writable = {name: before.as_json(call.now)[name] for name in ("url", "events", "concurrency", "status")}
+    body = _validated_body(call, {**writable, **patch} if isinstance(patch, dict) else patch)
     columns = _columns(body)
     if body["status"] != before.status:
         columns["healthy_at"] = call.now
     else:
         columns["disabled_reason"] = before.disabled_reason
-    _change(connection, call, subscription_id, columns)
+    _update_columns(connection, call, subscription_id, columns)
     return get(connection, call, subscription_id)
 
 
-def delete(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+def delete(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Delete a subscription with its deliveries. An attempt that is being sent is not stopped."""
     load(connection, call.caller.tenant, subscription_id)
     its_deliveries = "SELECT id FROM deliveries WHERE subscription = ?"
@@ -161,23 +163,23 @@ def delete(connection: sqlite3.Connection, call: Call, subscription_id: str) -> 
     return Response(status_code=204)
 
 
-def rotate(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+def rotate_secret(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Answer 200 with a new secret. Until the previous one expires, deliveries carry a signature of each."""
-    check_empty(call)
+    check_empty_body(call)
     before, secret = load(connection, call.caller.tenant, subscription_id), new_secret()
     until = call.now + PREVIOUS_SECRET_LIFE_S
     rotated = {"secret": secret, "previous_secret": before.secret, "previous_until": until}
-    _change(connection, call, subscription_id, rotated)
-    return _json({**load(connection, before.tenant, subscription_id).public(call.now), "secret": secret})
+    _update_columns(connection, call, subscription_id, rotated)
+    return _json_response({**load(connection, before.tenant, subscription_id).as_json(call.now), "secret": secret})
 
 
-def check_empty(call: Call) -> None:
+def check_empty_body(call: ApiCall) -> None:
     if call.body:
         validated(EmptyBody, call.json())
 
 
-def _checked(call: Call, body: Any) -> dict[str, Any]:
-    found = validated(WebhookSubscription, body)
+def _validated_body(call: ApiCall, body: Any) -> dict[str, Any]:
+    found = validated(SubscriptionBody, body)
     if len(set(found["events"])) < len(found["events"]):
         findings = [("#/events", "must not repeat an event")]
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
@@ -192,11 +194,13 @@ def _columns(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **own}
 
 
-def _change(connection: sqlite3.Connection, call: Call, subscription_id: str, columns: Mapping[str, Any]) -> None:
+def _update_columns(
+    connection: sqlite3.Connection, call: ApiCall, subscription_id: str, columns: Mapping[str, Any]
+) -> None:
     values = {**columns, "updated_at": call.at, "id": subscription_id}
     assignments = ", ".join(f"{each} = :{each}" for each in values if each != "id")
     connection.execute(f"UPDATE subscriptions SET {assignments} WHERE id = :id", values)  # noqa: S608
 
 
-def _json(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def _json_response(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(json_codec.write(body), status, headers, json_codec.MEDIA_TYPE)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import httpcore
 
-from crossdock.sandbox.webhook_addresses import is_allowed, url_fault
+from crossdock.sandbox.webhook_addresses import is_address_allowed, url_fault
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -24,7 +24,7 @@ _RESOLVER_THREADS = 32
 _SOCKET_OPTIONS = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 
 
-class Answer(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """The outcome of one attempt: *status* is None if there was no response; *problem* is None for a 2xx."""
 
     status: int | None
@@ -42,24 +42,26 @@ class WebhookTransport:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> AttemptOutcome:
         """Send a POST request. Redirects are not followed, and the body of the response is not read."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                status = await self._status(url, headers, body)
+                status = await self._post_and_return_status(url, headers, body)
         except TimeoutError:
-            return Answer(None, f"no response within {self._timeout_s:g} s")
+            return AttemptOutcome(None, f"no response within {self._timeout_s:g} s")
         except _RefusedAddressError as error:
-            return Answer(None, str(error))
+            return AttemptOutcome(None, str(error))
         except httpcore.ConnectError as error:
-            return Answer(None, _connection_problem(error))
+            return AttemptOutcome(None, _connection_problem(error))
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError):
-            return Answer(None, "the connection failed before a complete response")
+            return AttemptOutcome(None, "the connection failed before a complete response")
         if 200 <= status < 300:
-            return Answer(status, None)
-        return Answer(status, f"response {status}" + (", a redirect is not followed" if 300 <= status < 400 else ""))
+            return AttemptOutcome(status, None)
+        return AttemptOutcome(
+            status, f"response {status}" + (", a redirect is not followed" if 300 <= status < 400 else "")
+        )
 
-    async def _status(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def _post_and_return_status(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
         if wrong := url_fault(url):
             raise _RefusedAddressError(f"the address is refused: it {wrong}")
         tls = _tls_context() if url.lower().startswith("https:") else None
@@ -93,7 +95,7 @@ class _CheckedNetwork(httpcore.AsyncNetworkBackend):
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError):
             raise _RefusedAddressError("the host name cannot be resolved") from None
-        if not addresses or not all(is_allowed(each, host) for each in addresses):
+        if not addresses or not all(is_address_allowed(each, host) for each in addresses):
             raise _RefusedAddressError(
                 "the address is refused: it is neither public nor this machine, or the name of the host does not say so"
             )

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.sandbox import actions, general_ledger, json_codec, narrowed_access, resource_store
-from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import validated
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
@@ -23,12 +23,12 @@ GIVEN_ID = "x-sandbox-id"
 """The header of a create with the id of the new record, for tests whose sources know ids of the platform."""
 
 
-def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
+def execute(connection: sqlite3.Connection, call: ApiCall, route: Route) -> Response:
     operation = _OPERATIONS[route.operation]
     return execute_once(connection, call, lambda: operation(connection, call, route.collection, route.resource_id))
 
 
-def execute_once(connection: sqlite3.Connection, call: Call, operation: Callable[[], Response]) -> Response:
+def execute_once(connection: sqlite3.Connection, call: ApiCall, operation: Callable[[], Response]) -> Response:
     """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
     if call.key is None:
         return operation()
@@ -53,11 +53,11 @@ def execute_once(connection: sqlite3.Connection, call: Call, operation: Callable
     return response
 
 
-def _create(connection: sqlite3.Connection, call: Call, collection: Collection, _: str) -> Response:
+def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collection, _: str) -> Response:
     body = validated(collection.kind.wire, call.json())
     given = call.headers.get(GIVEN_ID)
     if given is not None:
-        resource_store.check_unused(connection, given)
+        resource_store.check_id_unused(connection, given)
     own = {"id": given or resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
     text, tag = _save(connection, call, "create", collection, None, {**body, **own})
     if collection.kind.name == "order":
@@ -66,7 +66,7 @@ def _create(connection: sqlite3.Connection, call: Call, collection: Collection, 
     return Response(text, 201, headers, json_codec.MEDIA_TYPE)
 
 
-def _update(connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str) -> Response:
+def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     patch = call.json()
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
     general_ledger.refuse_change(collection, before)
@@ -77,7 +77,7 @@ def _update(connection: sqlite3.Connection, call: Call, collection: Collection, 
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
-def _delete(connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str) -> Response:
+def _delete(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
     general_ledger.refuse_change(collection, before)
     connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
@@ -85,12 +85,12 @@ def _delete(connection: sqlite3.Connection, call: Call, collection: Collection, 
     return Response(status_code=204)
 
 
-_OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, Call, Collection, str], Response]] = {
+_OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, ApiCall, Collection, str], Response]] = {
     "create": _create,
     "update": _update,
     "delete": _delete,
-    "approve": actions.approve,
-    "move": actions.move,
+    "approve": actions.approve_invoice,
+    "move": actions.move_lot,
 }
 
 
@@ -104,20 +104,20 @@ def _merge(target: Any, patch: Any) -> Any:
 
 def _save(
     connection: sqlite3.Connection,
-    call: Call,
+    call: ApiCall,
     operation: str,
     collection: Collection,
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    narrowed_access.check_saved(connection, call.caller, collection, before, body)
+    narrowed_access.check_save(connection, call.caller, collection, before, body)
     resource_store.check_against_stored(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":
         return resource_store.save(connection, call, operation, collection, body)
-    invoice = {"status": "draft", **body, "total": general_ledger.total(body["items"])}
+    invoice = {"status": "draft", **body, "total": general_ledger.invoice_total(body["items"])}
     if invoice.get("autoPostLedger"):
         general_ledger.check_may_post(connection, call)
     saved = resource_store.save(connection, call, operation, collection, invoice)
     if invoice.get("autoPostLedger"):
-        general_ledger.post(connection, call, invoice)
+        general_ledger.post_invoice(connection, call, invoice)
     return saved

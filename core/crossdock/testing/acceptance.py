@@ -17,9 +17,9 @@ from unittest import mock
 
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.graphql_transport import SelectedMembers
-from crossdock.testing.sandbox_effects import differences
+from crossdock.testing.sandbox_effects import describe_differences
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
-from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
+from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection_config, connections_of
 from crossdock.values import exact_json
 
 __all__ = ["SyncAcceptance"]
@@ -62,8 +62,8 @@ class SyncAcceptance(DisturbedCommands):
             self._kill_while_reading(disturbed, served, random, requests)
             self._kill_after(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
             self._kill_after([_LOST], random.randint(1, 3), disturbed)
-            self._finish(disturbed, served)
-            wrong = differences(expected, disturbed.effects())
+            self._sync_until_delivered(disturbed, served)
+            wrong = describe_differences(expected, disturbed.effects())
             assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
             again = disturbed.run("sync", "--json")
             self.ends_well("a sync after the last one", again, disturbed.state_folder)
@@ -101,7 +101,7 @@ class SyncAcceptance(DisturbedCommands):
     def _kill(self, moment: str, platform: SyncedPlatform, is_time: Callable[[], bool]) -> None:
         self.was_killed(moment, platform.kill(is_time, "sync"))
 
-    def _finish(self, platform: SyncedPlatform, served: ServedTransport | None) -> None:
+    def _sync_until_delivered(self, platform: SyncedPlatform, served: ServedTransport | None) -> None:
         """Sync until everything is delivered, at first with faults of the source and of the platform."""
         if served:
             served.faults = list(_SOURCE_FAULTS)
@@ -118,7 +118,7 @@ class SyncAcceptance(DisturbedCommands):
     # ---- the platforms
 
     def _connections(self) -> Connections:
-        return connections_of(self.config) if self.config else connection(self.connector, self.settings)
+        return connections_of(self.config) if self.config else connection_config(self.connector, self.settings)
 
     @contextmanager
     def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], ServedTransport | None]]:
@@ -130,7 +130,7 @@ class SyncAcceptance(DisturbedCommands):
             network, served = self.network(), None
             if network is not None:
                 served = stack.enter_context(ServedTransport(SelectedMembers(network), origins_in(connections)))
-                connections = exact_json.loads(served.local(exact_json.dumps(connections).decode()))
+                connections = exact_json.loads(served.with_local_addresses(exact_json.dumps(connections).decode()))
 
             def make(name: str) -> SyncedPlatform:
                 place = folder / name

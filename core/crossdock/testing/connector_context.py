@@ -60,13 +60,19 @@ def context(
         settings = connector.settings.model_validate(data, context={"folder": folder})
     work = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
     run = SourceContext(
-        clock or ManualClock(), Silent(), NoIntake(), work / "spool", work, work / "spool", transport=_named(transport)
+        clock or ManualClock(),
+        Silent(),
+        NoIntake(),
+        work / "spool",
+        work,
+        work / "spool",
+        transport=_with_named_errors(transport),
     )
     atexit.register(run.at_end.close)
     return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
-def _named(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
+def _with_named_errors(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
     """Return the transport of a test with errors that name it."""
     if transport is None:
         return None
@@ -131,6 +137,6 @@ def read_config(
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    named = _named(transport)
+    named = _with_named_errors(transport)
     trial = try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent(), transport=named)
     return _with_transport_error(trial, named)

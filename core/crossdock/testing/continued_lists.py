@@ -29,7 +29,7 @@ _DEEPEST = 3
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")
 
 
-def listed_at(body: Any, depth: int = _DEEPEST) -> ListPath | None:
+def path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
     """Return the path of the only list of objects in a body that describes nothing but this list.
 
     A record that has lists, such as an order with its lines, describes more.
@@ -38,21 +38,21 @@ def listed_at(body: Any, depth: int = _DEEPEST) -> ListPath | None:
         return () if body and all(isinstance(each, dict) for each in body) else None
     if not isinstance(body, dict) or not depth:
         return None
-    found = [(name, path) for name, inner in body.items() if (path := listed_at(inner, depth - 1)) is not None]
+    found = [(name, path) for name, inner in body.items() if (path := path_of_only_list(inner, depth - 1)) is not None]
     if len(found) != 1:
         return None
     (name, path), others = found[0], {other for other in body if other != found[0][0]}
-    return (name, *path) if all(_is_beside(other, body[other]) for other in others) else None
+    return (name, *path) if all(_may_stand_beside_list(other, body[other]) for other in others) else None
 
 
-def _is_beside(name: str, value: Any) -> bool:
+def _may_stand_beside_list(name: str, value: Any) -> bool:
     plain = pagination_members.plain_name(name)
     is_number = _SIZE.fullmatch(plain) is not None or plain in {"page", "offset", "start"}
     is_known = pagination_members.member_kind(name) is not None or pagination_members.is_envelope(name)
     return is_known or is_number or plain in _BESIDE or value in (None, [], {})
 
 
-class SingleAnswers:
+class UnpagedLists:
     """The paths whose one answer is a list that was not read by `ApiClient.pages`.
 
     Args:
@@ -72,7 +72,7 @@ class SingleAnswers:
         paths = [urlsplit(url).path for _, url, _ in self._recorded.requests]
         forms = set[str]()
         for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
-            form, place = _NUMBERED.sub("*", path), listed_at(_json(answer))
+            form, place = _NUMBERED.sub("*", path), path_of_only_list(_json(answer))
             if place is None or form in forms or paths.count(path) > 1 or self._is_whole(path, url):
                 continue
             if any(item in self._records for item in value_at_path(_json(answer), place)):
@@ -87,7 +87,7 @@ class SingleAnswers:
 
 
 @contextmanager
-def pages_noted() -> Iterator[set[str]]:
+def recorded_page_paths() -> Iterator[set[str]]:
     """Yield the paths that are read by `ApiClient.pages` within the block."""
     noted, pages = set[str](), ApiClient.pages
 
@@ -122,7 +122,7 @@ class ContinuedList(httpx.BaseTransport):
         body = exact_json.loads(response.read())
         items = value_at_path(body, self._place)
         items += [copy.deepcopy(items[-1]) for _ in range(_full_page(request.url) - len(items))]
-        told = _with_signs(body, following, self._place)
+        told = _with_continuation_signs(body, following, self._place)
         headers = {"link": f'<{following}>; rel="next"', "content-type": "application/json"}
         return httpx.Response(response.status_code, headers=headers, content=exact_json.dumps(told))
 
@@ -132,16 +132,16 @@ def _full_page(url: httpx.URL) -> int:
     return min(max(sizes, default=_FULL), _MOST_FULL)
 
 
-def _with_signs(value: Any, following: str, place: ListPath) -> Any:
+def _with_continuation_signs(value: Any, following: str, place: ListPath) -> Any:
     """Return a body whose members around the list say that it goes on."""
     if not isinstance(value, Mapping) or not place:
         return value
-    return {name: _sign(name, inner, following, place) for name, inner in value.items()}
+    return {name: _continuation_sign(name, inner, following, place) for name, inner in value.items()}
 
 
-def _sign(name: str, value: Any, following: str, place: ListPath) -> Any:
+def _continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
     if name == place[0]:
-        return _with_signs(value, following, place[1:])
+        return _with_continuation_signs(value, following, place[1:])
     match pagination_members.member_kind(name):
         case "more":
             return True
@@ -151,7 +151,7 @@ def _sign(name: str, value: Any, following: str, place: ListPath) -> Any:
             return value + 1 if isinstance(value, int) and not isinstance(value, bool) else following
         case "total" | "pages" if isinstance(value, int):
             return value + _MOST_FULL
-    return _with_signs(value, following, (*place, "")) if pagination_members.is_envelope(name) else value
+    return _with_continuation_signs(value, following, (*place, "")) if pagination_members.is_envelope(name) else value
 
 
 def _json(body: bytes) -> Any:

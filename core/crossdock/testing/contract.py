@@ -106,7 +106,7 @@ class StreamContract(MappingContract, SyncContract):
             shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
             assert named == wanted, f"{where}: names the records {shown}"
             for change, changed in drifted_objects(document):
-                self._reads_or_refuses(f"{where}, {change}", declared, topic, changed)
+                self._check_reads_or_refuses(f"{where}, {change}", declared, topic, changed)
             with self.in_environment():
                 fetched = fetched_records(bound, named) if named else {}
             lost = {*named} & {tried.record.key for tried in trial.records} - fetched.keys()
@@ -114,7 +114,7 @@ class StreamContract(MappingContract, SyncContract):
             assert not lost, f"{self._method('fetch')} does not read the record {named_only}, which a webhook names"
 
     @staticmethod
-    def _reads_or_refuses(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
+    def _check_reads_or_refuses(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
         try:
             _hints(declared, topic, body)
         except RecordError:
@@ -160,14 +160,14 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     for batch in bound.stream.fetch(
         bound.context, at_source(bound.stream.own_keys, [key_parts_of(key) for key in keys])
     ):
-        rows = sorted(_kept(bound, batch), key=itemgetter(KEY))
+        rows = sorted(_kept_rows(bound, batch), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
             cells = [{name: cell for name, cell in row.items() if not is_added(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 
 
-def _kept(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
+def _kept_rows(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
     """Keep the rows with a key that no filter leaves out and that are not marked as deleted."""
     frame = prepare(bound.stream, batch.source, batch.load())
     frame = frame.filter(pl.col(SKIP).is_null() & pl.col(KEY).is_not_null())

@@ -22,7 +22,7 @@ def python_path() -> list[str]:
     return [str(Path(path).absolute()) for path in sys.path]
 
 
-class Ended(NamedTuple):
+class EndedCommand(NamedTuple):
     """An ended command. *exit_code* is -9 after SIGKILL."""
 
     exit_code: int
@@ -35,7 +35,7 @@ class Commands:
 
     Args:
         environment: Variables in addition to those of this process.
-        packages: A folder with the entry point of a connector; see `entry_point`.
+        packages: A folder with the entry point of a connector; see `write_entry_point`.
     """
 
     def __init__(self, config: Path, environment: Mapping[str, str], packages: Path) -> None:
@@ -55,7 +55,7 @@ class Commands:
             text=True,
         )
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str) -> EndedCommand:
         """Run a command to its end. It is killed after two minutes.
 
         Raises:
@@ -67,12 +67,12 @@ class Commands:
             except subprocess.TimeoutExpired:
                 process.kill()
                 _, errors = process.communicate()
-                raise TimeoutError(_unended(arguments, errors)) from None
+                raise TimeoutError(_timeout_message(arguments, errors)) from None
             finally:
                 process.kill()
-        return Ended(process.returncode, output, errors)
+        return EndedCommand(process.returncode, output, errors)
 
-    def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
+    def kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
         """Run a command and send it SIGKILL as soon as *is_time* returns True. It may end earlier.
 
         Raises:
@@ -88,16 +88,16 @@ class Commands:
             finally:
                 process.kill()
             output, errors = process.communicate()
-        return Ended(process.returncode, output, errors)
+        return EndedCommand(process.returncode, output, errors)
 
 
-def _unended(arguments: tuple[str, ...], errors: str) -> str:
+def _timeout_message(arguments: tuple[str, ...], errors: str) -> str:
     last = f"; its last lines: {errors[-_SHOWN:].strip()}" if errors.strip() else ""
     advice = "look for a loop or a wait in the connector"
     return f"'crossdock {' '.join(arguments)}' did not end within two minutes and was killed; {advice}{last}"
 
 
-def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
+def write_entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
     """Write the files into *folder* that pip writes for the entry point of an installed connector.
 
     Args:
@@ -106,13 +106,13 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
     Raises:
         LookupError: If no module has the connector as a constant.
     """
-    module, name = home_of(connector, apart_from=apart_from)
-    entry_points(folder, {connector.name: f"{module}:{name}"})
+    module, name = module_and_constant_of(connector, apart_from=apart_from)
+    write_entry_points(folder, {connector.name: f"{module}:{name}"})
 
 
-def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
+def module_and_constant_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
     """Return the module with *connector* as a constant, and the constant's name. Arguments and errors are as in
-    `entry_point`.
+    `write_entry_point`.
     """
     found = {
         (module, name)
@@ -130,8 +130,8 @@ def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
     )
 
 
-def entry_points(folder: Path, places: Mapping[str, str]) -> None:
-    """Do the same as `entry_point` for several connectors: ``MODULE:CONSTANT`` by name."""
+def write_entry_points(folder: Path, places: Mapping[str, str]) -> None:
+    """Do the same as `write_entry_point` for several connectors: ``MODULE:CONSTANT`` by name."""
     facts = folder / "connector_under_test-1.dist-info"
     facts.mkdir(parents=True)
     metadata = "Metadata-Version: 2.1\nName: connector-under-test\nVersion: 1\n"

@@ -40,20 +40,20 @@ class CursorContract(StreamUnderTest):
 
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
-        observed, asked = self._observed()
+        observed, asked = self._recording_network()
         bound = self._bound_over(asked, self.begins)
         waiting: tuple[Checkpoint, datetime | None] | None = None
         for item in self._pulled(bound):
             if waiting is not None:  # more is read after it
-                self._check_reached(bound, *waiting)
-            waiting = (item, self._reached(asked, observed)) if isinstance(item, Checkpoint) else None
+                self._check_checkpoint_not_ahead(bound, *waiting)
+            waiting = (item, self._latest_requested_time(asked, observed)) if isinstance(item, Checkpoint) else None
 
     def test_a_record_that_the_source_shows_late_is_read(self) -> None:
         """A run asks again for some time before the one before it: clocks differ, and changes may be shown late."""
-        observed, asked = self._observed()
+        observed, asked = self._recording_network()
         trial = self.read_in(self.context_over(asked))
         stream = trial.bound.stream
-        declared, read_at = stream.cursor, self._just_after(observed)
+        declared, read_at = stream.cursor, self._time_after_latest_change(observed)
         if not self.shows_late or stream.mode != "incremental":
             raise SkipTest("the stream reads everything, or shows_late is False: no overlap is needed")
         is_declared = declared is not None and declared.as_ == "instant"
@@ -61,14 +61,14 @@ class CursorContract(StreamUnderTest):
             f"{type(stream).__name__}.cursor has overlap_s=0: a record that the source shows late is never read; leave "
             "overlap_s out, or set shows_late to False in the test if the source shows every change at once"
         )
-        since = self._continued_from(self._bound_over(asked, read_at))
+        since = self._since_of_next_run(self._bound_over(asked, read_at))
         begins = instant_of(since)
         if since is None or begins is None:
             return
         asked.requests.clear()
         self.read_in(self.context_over(asked, read_at + _BETWEEN_RUNS), since)
         zone = declared.timezone if declared is not None else None
-        moments = [moment for request in asked.requests for moment in moments_in(_text(request), zone)]
+        moments = [moment for request in asked.requests for moment in moments_in(_query_and_body(request), zone)]
         if begins < read_at:  # what was read last is asked for again
             is_from = not moments or min(moments).earliest <= begins
             hint = "ask for what changed from since on, that value included"
@@ -86,7 +86,7 @@ class CursorContract(StreamUnderTest):
 
     # ---- how far was read
 
-    def _observed(self) -> tuple[AnsweredTimes, RequestRecorder]:
+    def _recording_network(self) -> tuple[AnsweredTimes, RequestRecorder]:
         network = self.network()
         if network is None:
             raise SkipTest("the stream reads no API, which could be asked by time")
@@ -96,7 +96,7 @@ class CursorContract(StreamUnderTest):
         observed = transport_recorders.AnsweredTimes(network)
         return observed, transport_recorders.RequestRecorder(observed)
 
-    def _just_after(self, observed: AnsweredTimes) -> datetime:
+    def _time_after_latest_change(self, observed: AnsweredTimes) -> datetime:
         """Return a time at which the latest record of the example has just been changed."""
         return self.begins if observed.latest is None else min(observed.latest + _AT_ONCE, self.begins)
 
@@ -105,20 +105,20 @@ class CursorContract(StreamUnderTest):
 
     def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
         items = pulled_batches(bound, None)
-        with _told_of(bound):
-            while (item := self._next_of(items)) is not None:
+        with _reading_errors_as_failures(bound):
+            while (item := self._next_item(items)) is not None:
                 yield item
 
-    def _next_of(self, items: Iterator[RawBatch | Checkpoint]) -> RawBatch | Checkpoint | None:
+    def _next_item(self, items: Iterator[RawBatch | Checkpoint]) -> RawBatch | Checkpoint | None:
         # A generator that is left in the middle must not hold the environment: it would take it from a later test.
         with self.in_environment():
             return next(items, None)
 
-    def _continued_from(self, bound: BoundStream) -> str | None:
+    def _since_of_next_run(self, bound: BoundStream) -> str | None:
         """Return the argument of `pull` in the run after one that reads everything."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
         parts = ReadParts(self._pulled(bound), declared, clock, whole=True)
-        with _told_of(bound):  # of a list that is not sorted
+        with _reading_errors_as_failures(bound):  # of a list that is not sorted
             for _ in parts.next_part():
                 pass
         if declared is None:
@@ -127,16 +127,16 @@ class CursorContract(StreamUnderTest):
         return declared.pull_since(parts.cursor if declared.sorted else at_end)
 
     @staticmethod
-    def _reached(asked: RequestRecorder, observed: AnsweredTimes) -> datetime | None:
+    def _latest_requested_time(asked: RequestRecorder, observed: AnsweredTimes) -> datetime | None:
         """Return the latest time that was asked for or answered; None if no request has two times."""
-        moments = [{*moments_in(_text(request))} for request in asked.requests]
+        moments = [{*moments_in(_query_and_body(request))} for request in asked.requests]
         if not any(len(each) >= _WINDOW for each in moments):
             return None
         latest = max(moment.latest for each in moments for moment in each)
         return max(latest, observed.latest or latest)
 
     @staticmethod
-    def _check_reached(bound: BoundStream, checkpoint: Checkpoint, reached: datetime | None) -> None:
+    def _check_checkpoint_not_ahead(bound: BoundStream, checkpoint: Checkpoint, reached: datetime | None) -> None:
         cursor = instant_of(checkpoint.cursor)
         is_ahead = reached is not None and cursor is not None and cursor > reached
         assert not is_ahead, (
@@ -146,13 +146,13 @@ class CursorContract(StreamUnderTest):
 
 
 @contextmanager
-def _told_of(bound: BoundStream) -> Iterator[None]:
+def _reading_errors_as_failures(bound: BoundStream) -> Iterator[None]:
     try:
         yield
     except CrossdockError as error:
         raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
 
 
-def _text(request: tuple[str, str, bytes]) -> str:
+def _query_and_body(request: tuple[str, str, bytes]) -> str:
     _, url, body = request
     return f"{url.partition('?')[2]} {body.decode('utf-8', 'replace')}"

@@ -90,7 +90,7 @@ def _with_references(value: Any) -> Any:
     return value
 
 
-def hurried(connector: Connector[Any]) -> Connector[Any]:
+def without_waits(connector: Connector[Any]) -> Connector[Any]:
     """Return *connector* with a target that does not wait before it sends again or looks up."""
     make = connector.target
     assert make is not None, f"the connector {connector.name!r} declares no target"

@@ -19,7 +19,7 @@ def mismatch(wanted: Any, found: Any, place: str = "") -> str:
     if isinstance(wanted, Mapping):
         if not isinstance(found, Mapping):
             return f"{where} is {found!r}, and expects states members of it"
-        return _first(_of_member(name, value, found, place) for name, value in wanted.items())
+        return _first(_member_mismatch(name, value, found, place) for name, value in wanted.items())
     if isinstance(wanted, Sequence) and not isinstance(wanted, str | bytes):
         count = len(found) if isinstance(found, list | tuple) else None
         if count != len(wanted):
@@ -31,7 +31,7 @@ def mismatch(wanted: Any, found: Any, place: str = "") -> str:
     return "" if is_same else f"{where} is {found!r}, and expects states {wanted!r}"
 
 
-def _of_member(name: str, wanted: Any, found: Mapping[str, Any], place: str) -> str:
+def _member_mismatch(name: str, wanted: Any, found: Mapping[str, Any], place: str) -> str:
     if found.get(name) is None and wanted is not None:
         there = ", ".join(sorted(each for each, value in found.items() if value is not None))
         return f"{place}/{name} is missing, and expects states {wanted!r}; there are: {there}"
@@ -55,12 +55,12 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def stated(statements: Iterable[Any]) -> set[str]:
+def stated_names(statements: Iterable[Any]) -> set[str]:
     """Return the names of all members that *statements* have, at any depth."""
     names = set[str]()
     for value in statements:
         if isinstance(value, Mapping):
-            names |= {*map(str, value)} | stated(value.values())
+            names |= {*map(str, value)} | stated_names(value.values())
         elif isinstance(value, list | tuple):
-            names |= stated(value)
+            names |= stated_names(value)
     return names

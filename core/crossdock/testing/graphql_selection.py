@@ -69,16 +69,16 @@ class GraphQLRequest:
         except (ValueError, RecursionError):
             return None
 
-    def selected(self, answer: Any) -> Any:
+    def with_selected_members(self, answer: Any) -> Any:
         """Return the body of an answer with the selected members of ``data`` alone."""
         if not isinstance(answer, dict) or "data" not in answer:
             return answer
         return {**answer, "data": _selected(answer["data"], self.fields)}
 
-    def lacking(self, answer: Any) -> list[str]:
+    def unselected_members(self, answer: Any) -> list[str]:
         """Return where an answer has members that are not selected."""
         data = answer.get("data") if isinstance(answer, dict) else None
-        return list(dict.fromkeys(_lacking(data, self.fields, "/data")))
+        return list(dict.fromkeys(_unselected(data, self.fields, "/data")))
 
     def selects(self, pointer: str) -> bool:
         """Return whether a member of answers is selected, or a part of a value that is selected whole."""
@@ -119,17 +119,17 @@ def _selected(value: Any, fields: Sequence[Field]) -> Any:
     return {name: _selected(inner, found[name]) for name, inner in value.items() if name in found}
 
 
-def _lacking(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
+def _unselected(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
-            yield from _lacking(each, fields, place)
+            yield from _unselected(each, fields, place)
     elif isinstance(value, dict) and fields:
         found = _by_key(fields)
         for name, inner in value.items():
             if name not in found:
                 yield f"{place}/{name}"
             else:
-                yield from _lacking(inner, found[name], f"{place}/{name}")
+                yield from _unselected(inner, found[name], f"{place}/{name}")
 
 
 def _by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
@@ -155,15 +155,15 @@ class _Document:
 
     def operation(self, name: str | None) -> list[Field]:
         operations: list[tuple[str | None, list[Field]]] = []
-        while self._next():
-            if self._next() == "{":
+        while self._peek_token():
+            if self._peek_token() == "{":
                 operations.append((None, self._selection()))
                 continue
-            kind = self._take()
-            own = self._take() if _WORD.fullmatch(self._next()) else None
+            kind = self._take_token()
+            own = self._take_token() if _WORD.fullmatch(self._peek_token()) else None
             if kind == "fragment":
-                while self._next() != "{":
-                    self._take()
+                while self._peek_token() != "{":
+                    self._take_token()
                 self._fragments[own or ""] = self._selection()
                 continue
             self._variable_definitions()
@@ -175,100 +175,100 @@ class _Document:
             raise ValueError("no operation")
         return found
 
-    def _next(self) -> str:
+    def _peek_token(self) -> str:
         return self._tokens[self._place] if self._place < len(self._tokens) else ""
 
-    def _take(self, expected: str | None = None) -> str:
-        token = self._next()
+    def _take_token(self, expected: str | None = None) -> str:
+        token = self._peek_token()
         if not token or expected not in {None, token}:
             raise ValueError(f"{token!r} instead of {expected!r}")
         self._place += 1
         return token
 
     def _variable_definitions(self) -> None:
-        if self._next() != "(":
+        if self._peek_token() != "(":
             return
-        self._take("(")
-        while self._next() != ")":
-            if self._take() == "$":
-                name = self._take()
+        self._take_token("(")
+        while self._peek_token() != ")":
+            if self._take_token() == "$":
+                name = self._take_token()
             elif self._tokens[self._place - 1] == "=":
                 self._variables.setdefault(name, self._value())
-        self._take(")")
+        self._take_token(")")
 
     def _selection(self) -> list[Field]:
-        self._take("{")
+        self._take_token("{")
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ValueError("too deep")
         fields: list[Field] = []
-        while self._next() != "}":
-            if self._next() == "...":
+        while self._peek_token() != "}":
+            if self._peek_token() == "...":
                 self._fragment(fields)
             else:
                 fields.append(self._field())
-        self._take("}")
+        self._take_token("}")
         self._depth -= 1
         return fields
 
     def _fragment(self, fields: list[Field]) -> None:
-        self._take("...")
-        if self._next() not in {"{", "@", "on"}:
-            self._spreads.append((fields, self._take()))
+        self._take_token("...")
+        if self._peek_token() not in {"{", "@", "on"}:
+            self._spreads.append((fields, self._take_token()))
             self._directives()
             return
-        if self._next() == "on":
-            self._take()
-            self._take()
+        if self._peek_token() == "on":
+            self._take_token()
+            self._take_token()
         self._directives()
         fields += self._selection()
 
     def _field(self) -> Field:
-        name = key = self._take()
+        name = key = self._take_token()
         if not _WORD.fullmatch(name):
             raise ValueError(f"{name!r} is no name")
-        if self._next() == ":":
-            self._take()
-            name = self._take()
+        if self._peek_token() == ":":
+            self._take_token()
+            name = self._take_token()
         made = Field(name, key, self._arguments())
         self._directives()
-        made.fields = self._selection() if self._next() == "{" else []
+        made.fields = self._selection() if self._peek_token() == "{" else []
         return made
 
     def _arguments(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if self._next() == "(":
-            self._take()
-            while self._next() != ")":
-                name = self._take()
-                self._take(":")
+        if self._peek_token() == "(":
+            self._take_token()
+            while self._peek_token() != ")":
+                name = self._take_token()
+                self._take_token(":")
                 found[name] = self._value()
-            self._take(")")
+            self._take_token(")")
         return found
 
     def _directives(self) -> None:
-        while self._next() == "@":
-            self._take()
-            self._take()
+        while self._peek_token() == "@":
+            self._take_token()
+            self._take_token()
             self._arguments()
 
     def _value(self) -> Any:
-        found = self._take()
+        found = self._take_token()
         if found == "$":
-            return self._variables.get(self._take())
+            return self._variables.get(self._take_token())
         if found == "[":
             listed = []
-            while self._next() != "]":
+            while self._peek_token() != "]":
                 listed.append(self._value())
-            self._take()
+            self._take_token()
             return listed
         if found == "{":
             members = {}
-            while self._next() != "}":
-                name = self._take()
-                self._take(":")
+            while self._peek_token() != "}":
+                name = self._take_token()
+                self._take_token(":")
                 members[name] = self._value()
-            self._take()
+            self._take_token()
             return members
         words = {"true": True, "false": False, "null": None}
         return words[found] if found in words else found.strip('"')

@@ -28,9 +28,9 @@ class SelectedMembers(httpx.BaseTransport):
             body = exact_json.loads(response.read())
         except ValueError:
             return response
-        if not (lacking := asked.lacking(body)):
+        if not (lacking := asked.unselected_members(body)):
             return response
         self.left_out += (each for each in lacking if each not in self.left_out)
         headers = [(name, value) for name, value in response.headers.items() if name != "content-length"]
-        content = exact_json.dumps(asked.selected(body))
+        content = exact_json.dumps(asked.with_selected_members(body))
         return httpx.Response(response.status_code, headers=headers, content=content, extensions=response.extensions)

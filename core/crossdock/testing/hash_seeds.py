@@ -66,7 +66,7 @@ class _OtherProcess:
     def reading(self, case: type[StreamUnderTest], within_s: float) -> Reading:
         """Do the same as `readings`, in the other process."""
         before = os.fstat(self._said.fileno()).st_size
-        answer = self._asked({
+        answer = self._ask({
             "case": [case.__module__, inspect.getfile(case), case.__qualname__],
             "path": python_path(),
             "folder": str(Path.cwd()),
@@ -87,7 +87,7 @@ class _OtherProcess:
             raise AssertionError(f"{where} did not end within {within_s:g} s; {advice}:\n{said}")
         raise AssertionError(f"{where} ended its process:\n{said}")
 
-    def _asked(self, question: dict[str, Any]) -> dict[str, Any] | None:
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer, or None if the process has ended."""
         given, answers = self._process.stdin, self._process.stdout
         assert given is not None
@@ -122,7 +122,7 @@ def _reading(case: StreamUnderTest) -> Reading:
     ]
 
 
-def _class(module: str, file: str, qualified_name: str) -> Any:
+def _import_class(module: str, file: str, qualified_name: str) -> Any:
     """Return the class, whose module pytest may have imported by its file alone."""
     try:
         found = importlib.import_module(module)
@@ -144,7 +144,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
         os.environ.clear()
         os.environ.update(question["environment"])
         sys.path[:] = question["path"]
-        return {"reading": _reading(_class(*question["case"])())}
+        return {"reading": _reading(_import_class(*question["case"])())}
     except BaseException:  # noqa: BLE001  as a process ends with any error
         return {"error": traceback.format_exc()}
     finally:

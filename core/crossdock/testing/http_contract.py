@@ -23,10 +23,10 @@ from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
-from crossdock.testing.comparison_with_undisturbed_run import PART, is_told, lost_silently
+from crossdock.testing.comparison_with_undisturbed_run import PART, lost_silently, reports_problem
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of
-from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
+from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, recorded_page_paths
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, faulty
 from crossdock.testing.graphql_transport import SelectedMembers
@@ -79,7 +79,7 @@ class HttpStreamContract(StreamContract):
 
     def network_since(self, since: str | None) -> httpx.BaseTransport:
         """Return an API that lists the records of `pages` from *since* on, if one of their members is the cursor."""
-        is_asked_for = None if since is None else self._from_cursor(since)
+        is_asked_for = None if since is None else self._cursor_predicate(since)
         if is_asked_for is None:
             return self.network()
         return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
@@ -132,7 +132,7 @@ class HttpStreamContract(StreamContract):
         """If the first record has a missing or null member, or one of another type, it is read, and so are all
         others.
         """
-        count = _counted(self.example())
+        count = _count_rows(self.example())
         page_number, place, index, item = self._first_read()
         others = _keys_of(self._read_without(item))
         for change, changed in drifted_objects(item):
@@ -146,9 +146,9 @@ class HttpStreamContract(StreamContract):
             )
             assert trial.error is None, f"{pull}: a record with {change} ends reading: {trial.error}; {hint}"
             assert others <= _keys_of(trial), f"{pull}: a record with {change}: others are not read; {hint}"
-            is_complete = _counted(trial) == count or self._decides(change)
+            is_complete = _count_rows(trial) == count or self._may_decide_filter(change)
             hint = "if it leaves out records by this member, name it in filters_on"
-            assert is_complete, f"{pull}: of a record with {change}, {_counted(trial)} of {count} are read; {hint}"
+            assert is_complete, f"{pull}: of a record with {change}, {_count_rows(trial)} of {count} are read; {hint}"
 
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
         """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
@@ -158,7 +158,7 @@ class HttpStreamContract(StreamContract):
         if not self.is_paged:
             raise SkipTest("the API answers with everything at once")
         page_number, place, index, item = self._first_read()
-        moved, key, row = self._moved(item)
+        moved, key, row = self._changed_form(item)
         pages = copy.deepcopy(list(self.pages))
         place.elements(pages[-1]).append(place.with_record(place.elements(pages[page_number])[index], moved))
         trial = self.read_from(self.transport(pages))
@@ -179,7 +179,7 @@ class HttpStreamContract(StreamContract):
         recorded = RequestRecorder(self.network())
         whole = self.read_from(recorded)
         pull = method_of(whole.bound.stream, "pull")
-        listing = self._listing(recorded)
+        listing = self._listing_paths(recorded)
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
@@ -200,14 +200,14 @@ class HttpStreamContract(StreamContract):
         The answer says so in all customary ways. What follows is requested, or the record or the run says what lacks.
         """
         recorded = RequestRecorder(self.network())
-        with pages_noted() as paged:
+        with recorded_page_paths() as paged:
             whole = self.read_from(recorded)
         records = [item for _, item in self._listed_records()[0]]
         pull = method_of(whole.bound.stream, "pull")
-        for path, place in SingleAnswers(recorded, paged, records, self.whole_lists):
+        for path, place in UnpagedLists(recorded, paged, records, self.whole_lists):
             continued = ContinuedList(self.network(), path, place)
             trial = self.read_from(continued)
-            assert continued.is_continued or trial.error is not None or is_told(trial, whole), (
+            assert continued.is_continued or trial.error is not None or reports_problem(trial, whole), (
                 f"{pull}: the list that {path} answers with is read without its next page: with more elements than an "
                 "answer has, the record would lack some; read it with ctx.api.pages, or name the path in whole_lists "
                 "if the vendor documents that its answer has all elements"
@@ -246,7 +246,7 @@ class HttpStreamContract(StreamContract):
 
     def test_a_sorted_cursor_asks_for_the_oldest_change_first(self) -> None:
         """A stream whose cursor says that its source is sorted does not ask for the opposite order."""
-        declared = self._bound().stream.cursor
+        declared = self._bound_stream().stream.cursor
         if declared is None or not declared.sorted:
             return
         recorded = RequestRecorder(self.network())
@@ -262,7 +262,7 @@ class HttpStreamContract(StreamContract):
         """Records that are read after a cursor have no lower value, and each cursor is a value that was read."""
         batches = list(self._batches())
         self._last_cursor(batches)
-        pull, declared = self._method("pull"), self._bound().stream.cursor
+        pull, declared = self._method("pull"), self._bound_stream().stream.cursor
 
         def listed(name: str) -> set[str]:
             return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
@@ -297,11 +297,13 @@ class HttpStreamContract(StreamContract):
         pull, hint = method_of(trial.bound.stream, "pull"), "ask for what changed from since on, that value included"
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
-        self._check_asked(pull, cursor, [request for request in second.requests if request not in first.requests])
+        self._check_cursor_requested(
+            pull, cursor, [request for request in second.requests if request not in first.requests]
+        )
         if (earlier := _days_before(cursor)) is not None:  # the time that is asked for depends on the cursor
             third = RequestRecorder(self.network())
             self.read_from(third, earlier)
-            self._check_asked(pull, earlier, third.requests)
+            self._check_cursor_requested(pull, earlier, third.requests)
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
         read, declared = _rows_of(trial), trial.bound.stream.cursor
         for _, items in batches:
@@ -310,12 +312,12 @@ class HttpStreamContract(StreamContract):
                     is_read = item in read
                     assert is_read, f"{pull}: a record whose value equals the cursor is not read again; {hint}"
 
-    def _check_asked(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
+    def _check_cursor_requested(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
         """Check that one of *requests* contains the cursor or an earlier value, where `cursor_param` says.
 
         Times without an offset are in the zone that the cursor declares.
         """
-        declared = self._bound().stream.cursor
+        declared = self._bound_stream().stream.cursor
         zone = None if declared is None else declared.timezone
         is_asked = any(contains_cursor(request, cursor, zone=zone) for request in requests)
         hint = "the source would list everything or something else; send since, or a time made of it"
@@ -325,7 +327,7 @@ class HttpStreamContract(StreamContract):
             is_named = any(contains_cursor(request, cursor, named, zone) for request in requests)
             assert is_named, f"{pull}: no request has the cursor in {named}, as cursor_param of the test says"
 
-    def _listing(self, recorded: RequestRecorder) -> set[str]:
+    def _listing_paths(self, recorded: RequestRecorder) -> set[str]:
         """Return the paths whose answers list records of the stream."""
         records = [item for _, item in self._listed_records()[0]]
         return {
@@ -340,7 +342,7 @@ class HttpStreamContract(StreamContract):
         """Yield that no two records have one value of the cursor, if it is a member of them, that a wrong parameter is
         not seen, and that another member looks like the time of the last change.
         """
-        batches, declared = list(self._batches()), self._bound().stream.cursor
+        batches, declared = list(self._batches()), self._bound_stream().stream.cursor
         cursors = {cursor for cursor, _ in batches if cursor is not None}
         values = Counter(text for _, items in batches for item in items for text in _texts_of(item) if text in cursors)
         if values and max(values.values()) < 2:
@@ -358,7 +360,7 @@ class HttpStreamContract(StreamContract):
 
     def _batches(self) -> Iterator[tuple[str | None, list[Any]]]:
         """Yield the JSON objects of each batch, and the cursor or checkpoint after it."""
-        bound, read = self._bound(), list[tuple[str | None, list[Any]]]()
+        bound, read = self._bound_stream(), list[tuple[str | None, list[Any]]]()
         declared = bound.stream.cursor
         with self.in_environment():
             for batch in pulled_batches(bound, None):
@@ -380,25 +382,25 @@ class HttpStreamContract(StreamContract):
 
     def _next_since(self, batches: Sequence[tuple[str | None, list[Any]]]) -> str:
         """Return the argument of `pull` in the run after one that reads everything."""
-        since = None if self._bound().stream.cursor is None else self._continued_from(self._bound())
+        since = None if self._bound_stream().stream.cursor is None else self._since_of_next_run(self._bound_stream())
         return since or self._last_cursor(batches)
 
-    def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
+    def _cursor_predicate(self, since: str) -> Callable[[Any], bool] | None:
         """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
-        stream = self._bound().stream
+        stream = self._bound_stream().stream
         declared = stream.cursor
         if declared is not None:
             places, pages = self._listed_records()[1], [_exact(page) for page in self.pages]
-            assert any(_has(declared, place, pages) for place in places), (
+            assert any(_has_cursor_member(declared, place, pages) for place in places), (
                 f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
                 f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
             )
-            return partial(_is_from, declared, since)
+            return partial(_is_not_before_cursor, declared, since)
         items = [item for _, items in self._batches() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
         return (lambda item: all(_is_not_before(str(item.get(name)), since) for name in names)) if names else None
 
-    def _bound(self) -> BoundStream:
+    def _bound_stream(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
 
     def _listed_records(self) -> tuple[list[tuple[int, Any]], set[RecordList]]:
@@ -422,12 +424,12 @@ class HttpStreamContract(StreamContract):
 
     def _needed_places(self, exact: Sequence[Any]) -> Iterator[RecordList]:
         """Yield the lists without which records are missing, with the place of records that have the cursor."""
-        keys, cursor = _keys_of(self.example()), self._bound().stream.cursor
+        keys, cursor = _keys_of(self.example()), self._bound_stream().stream.cursor
         known = {each for page in exact for each in record_lists(page) if each.elements(page)}
         for place in (each for each in known if not each.inner):
             emptied = without_records(self.pages, [place], lambda _: False)
             if keys - _keys_of(self.read_from(self.transport(emptied))):
-                inner = [each for each in known if each.path == place.path and _has(cursor, each, exact)]
+                inner = [each for each in known if each.path == place.path and _has_cursor_member(cursor, each, exact)]
                 yield min(inner, key=lambda each: len(each.inner), default=place)
 
     def _read_with(self, places: set[RecordList], is_kept: Callable[[Any], bool]) -> Trial:
@@ -442,8 +444,8 @@ class HttpStreamContract(StreamContract):
 
         What is read when it is listed alone must also be read among the others.
         """
-        alone = self._read_with(places, _is(item))
-        if _counted(alone):  # without a key, if a filter of the stream counts it
+        alone = self._read_with(places, _equals(item))
+        if _count_rows(alone):  # without a key, if a filter of the stream counts it
             return _keys_of(alone) <= keys
         if alone.error is not None:  # it needs others, which are read with it
             return bool(keys - _keys_of(self._read_without(item)))
@@ -452,23 +454,23 @@ class HttpStreamContract(StreamContract):
     def _first_read(self) -> tuple[int, RecordList, int, Any]:
         """Return page, path of the list, index and object of the first record that is not left out."""
         keys = _keys_of(self.example())
-        found = next((each for each in self._items() if keys - _keys_of(self._read_without(each[3]))), None)
-        return found or next(self._items())
+        found = next((each for each in self._items_of_pages() if keys - _keys_of(self._read_without(each[3]))), None)
+        return found or next(self._items_of_pages())
 
-    def _decides(self, change: str) -> bool:
+    def _may_decide_filter(self, change: str) -> bool:
         """Return whether a change of `drifted_objects` may decide that the record is left out."""
         place = f"{change.removesuffix(' missing').rpartition(' as ')[2]}/"
         named = [f"/{path.replace('.', '/')}/" for path in self.filters_on]
         return any(place.startswith(each) or each.startswith(place) for each in named)
 
-    def _moved(self, item: Any) -> tuple[Any, str, str | None]:
+    def _changed_form(self, item: Any) -> tuple[Any, str, str | None]:
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
-        alone = self._read_with(places, _is(item))
+        alone = self._read_with(places, _equals(item))
         before, keys = {text for tried in alone.records for text in _texts(tried)}, _keys_of(alone)
         for form in forms:
-            pages = without_records(self.pages, places, _is(item))
+            pages = without_records(self.pages, places, _equals(item))
             place, first = next((each, found) for page in pages for each in places if (found := each.elements(page)))
             first[0] = place.with_record(first[0], form)
             records = self.read_from(self.transport(pages)).records
@@ -476,7 +478,7 @@ class HttpStreamContract(StreamContract):
                 return form, records[0].record.key, records[0].record.row.get(JSON)
         raise SkipTest("no change of a member of the first record changes its row alone")
 
-    def _items(self) -> Iterator[tuple[int, RecordList, int, Any]]:
+    def _items_of_pages(self) -> Iterator[tuple[int, RecordList, int, Any]]:
         """Yield page, path of the list, index and object of each record in `pages`."""
         _, places = self._listed_records()
         for number, page in enumerate(self.pages):
@@ -494,12 +496,12 @@ def _exact(value: Any) -> Any:
     return exact_json.loads(json.dumps(value)) if isinstance(value, float) else value
 
 
-def _is(item: Any) -> Callable[[Any], bool]:
+def _equals(item: Any) -> Callable[[Any], bool]:
     wanted = _exact(item)
     return lambda each: bool(_exact(each) == wanted)
 
 
-def _has(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
+def _has_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
     """Return whether a record at *place* has the member that is the cursor."""
     records = (item for page in pages for item in place.records(page))
     return cursor is not None and any(column_text(at_path(item, cursor.column)) is not None for item in records)
@@ -537,7 +539,7 @@ def _keys_of(trial: Trial) -> set[str]:
     return {tried.record.key for tried in trial.records}
 
 
-def _counted(trial: Trial) -> int:
+def _count_rows(trial: Trial) -> int:
     """Return how many rows were read, or counted as filtered or deleted."""
     return sum(len(tried.record.rows) for tried in trial.records) + trial.filtered.total() + trial.deleted
 
@@ -550,7 +552,7 @@ def _is_sorted(trial: Trial) -> bool:
 def _is_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bool:
     """Compare two cursors as they are *declared*, else as numbers or instants if both are, else as texts."""
     if declared is not None:
-        return _is_from(declared, cursor, {declared.column: text})
+        return _is_not_before_cursor(declared, cursor, {declared.column: text})
     for read in (Decimal, datetime.fromisoformat):
         with suppress(ValueError, ArithmeticError, TypeError):  # TypeError: only one of two instants has an offset
             return bool(read(text) >= read(cursor))  # type: ignore[operator]  # both are of one type
@@ -587,7 +589,7 @@ def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
             yield name
 
 
-def _is_from(cursor: Cursor, since: str, item: Any) -> bool:
+def _is_not_before_cursor(cursor: Cursor, since: str, item: Any) -> bool:
     try:
         return cursor.position({cursor.column: column_text(at_path(_exact(item), cursor.column))}) >= cursor.position(
             {cursor.column: since}

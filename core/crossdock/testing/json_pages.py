@@ -13,13 +13,13 @@ ListPath = tuple[str | int, ...]
 """The path of a list in the body of a page."""
 
 
-def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]]]:
+def outermost_lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]]]:
     """Yield each list in *value* that no other list contains, with its path."""
     if isinstance(value, list):
         yield path, value
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield from lists(inner, (*path, name))
+            yield from outermost_lists(inner, (*path, name))
 
 
 def value_at_path(value: Any, path: ListPath) -> Any:
@@ -62,7 +62,7 @@ class RecordList:
 
 def record_lists(page: Any) -> Iterator[RecordList]:
     """Yield each list of *page*, and again for each member in which all of its elements may have the record."""
-    for path, items in lists(page):
+    for path, items in outermost_lists(page):
         yield RecordList(path)
         if items and all(isinstance(each, dict) for each in items):
             names = dict.fromkeys(name for each in items for name, inner in each.items() if isinstance(inner, dict))

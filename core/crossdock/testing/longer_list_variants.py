@@ -39,7 +39,7 @@ class LongerList:
         Elements are told apart by what tells apart those of the example.
         """
         differing = [path for path in paths(self.elements[-1]) if self._differs(path)]
-        elements = [*self.elements, *(_another(self.elements[-1], differing, each) for each in range(1, more + 1))]
+        elements = [*self.elements, *(_changed_copy(self.elements[-1], differing, each) for each in range(1, more + 1))]
         written = written_as(value_at(elements[index], self.number), number)
         elements[index] = changed(elements[index], self.number, written)
         return self._with(elements)
@@ -84,7 +84,7 @@ def _with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:
     return replace(record, rows=tuple(rows), lines=tuple(range(1, len(rows) + 1)))
 
 
-def _another(element: Any, differing: Sequence[Path], number: int) -> Any:
+def _changed_copy(element: Any, differing: Sequence[Path], number: int) -> Any:
     made = copy.deepcopy(element)
     for path in differing:
         value = value_at(made, path)

@@ -22,10 +22,10 @@ from crossdock.errors import RecordError
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
-from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
-from crossdock.testing.expected_members import mismatch, stated
+from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated_members
+from crossdock.testing.expected_members import mismatch, stated_names
 from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
-from crossdock.testing.schema_drift_variants import drifted, numbers_in, paths, value_at, with_numbers
+from crossdock.testing.schema_drift_variants import drift_variants, numbers_in, paths, value_at, with_numbers
 from crossdock.values.records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
@@ -83,7 +83,7 @@ class MappingContract(StreamUnderTest):
         trial = self.example()
         drafts = [tried.members for tried in trial.records if tried.members is not None]
         found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
-        if self.expects and (names := unstated(drafts, stated(self.expects.values()))):
+        if self.expects and (names := unstated_members(drafts, stated_names(self.expects.values()))):
             found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
         found += _one_sided_choices(trial.bound, [tried.record for tried in trial.records])
         found += self.other_gaps()
@@ -101,7 +101,7 @@ class MappingContract(StreamUnderTest):
         bound, records = self.example_records()
         expected = [_mapped(bound, record) for record in records]
         for record in records:
-            for _, changed in drifted(record):
+            for _, changed in drift_variants(record):
                 _mapped(bound, changed)  # a mapping that keeps records now keeps others
         again = [_mapped(bound, record) for record in reversed(records)][::-1]
         own = method_of(bound.stream, "to_resource")
@@ -128,7 +128,7 @@ class MappingContract(StreamUnderTest):
         bound, records = self.example_records()
         own = method_of(bound.stream, "to_resource")
         for record in records:
-            for change, changed in drifted(record):
+            for change, changed in drift_variants(record):
                 made = _mapped(bound, changed)
                 if isinstance(made, _Problem):
                     text = (
@@ -188,7 +188,7 @@ class MappingContract(StreamUnderTest):
             numbers = [
                 (f"another number as {place}", with_number(_SHORT)) for place, with_number in with_numbers(record)
             ]
-            for change, changed in (*drifted(record), *numbers):
+            for change, changed in (*drift_variants(record), *numbers):
                 made = _mapped(bound, changed)
                 if isinstance(made, _Problem) or made == before:
                     continue
@@ -205,7 +205,7 @@ class MappingContract(StreamUnderTest):
         own = method_of(bound.stream, "to_resource")
         for record in records:
             for each in longer_lists(record):
-                if not _follows(bound, each):
+                if not _draft_follows_list(bound, each):
                     continue  # the draft has no such list
                 made = [_mapped(bound, each.with_number(number, _MANY, -1)) for number in (_SHORT, _OTHER)]
                 assert isinstance(made[0], _Problem) or made[0] != made[1], (
@@ -237,7 +237,7 @@ def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
     return () if isinstance(made, _Problem) else numbers_in(made)
 
 
-def _follows(bound: BoundStream, each: LongerList) -> bool:
+def _draft_follows_list(bound: BoundStream, each: LongerList) -> bool:
     """Return whether the draft has a list of as many elements as the record's, with a number of its first one."""
     for more in (0, 1):
         made = _mapped(bound, each.with_number(_SHORT, more, 0))

@@ -67,7 +67,7 @@ class OpenSshServer(ServerProcess):
         config.write_text(_CONFIG.format(**facts, extra=self._extra))
         return [str(_program("sshd")), "-D", "-e", "-f", str(config)]
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         try:
             with socket.create_connection((self.host, self.port), timeout=1) as sock:
                 return sock.recv(4) == b"SSH-"

@@ -30,24 +30,26 @@ class Substitutes:
         """Avoid the words of *text* as substitutes, as far as there are others."""
         self._avoided.update(word.lower() for word in WORD.findall(text))
 
-    def of(self, text: str) -> str:
+    def replace_words(self, text: str) -> str:
         """Return *text* with a substitute for each word.
 
         Punctuation, the top-level domain of a mail address, a leading zero, and the first two of nine or more digits do
         not change.
         """
         stays = {found.start(1) for found in EMAIL.finditer(text)}
-        return WORD.sub(lambda found: found[0] if found.start() in stays else self._of(found[0]), text)
+        return WORD.sub(
+            lambda found: found[0] if found.start() in stays else self._substitute_in_same_case(found[0]), text
+        )
 
-    def of_day(self, text: str) -> str:
-        """Replace a day in ISO 8601 at the beginning of *text* by another day; otherwise do the same as `of`."""
+    def replace_day(self, text: str) -> str:
+        """Replace a day in ISO 8601 at the beginning of *text* by another day; else do the same as `replace_words`."""
         found = _DAY.match(text)
         if not found:
-            return self.of(text)
+            return self.replace_words(text)
         first, second, third, *_ = self._bytes(found[0], 0, 3)
         return f"{1950 + first % 50}-{1 + second % 12:02}-{1 + third % 28:02}{text[found.end() :]}"
 
-    def _of(self, word: str) -> str:
+    def _substitute_in_same_case(self, word: str) -> str:
         lower = word.lower()
         if len(lower) != len(word):
             return self._substitute(word)
@@ -70,7 +72,7 @@ class Substitutes:
         drawn = self._bytes(word, attempt, 2 * len(word))
         made = list(word)
         for place, old in enumerate(word):
-            choices = _alike(old)
+            choices = _characters_alike(old)
             if place == 0 and old in _DIGITS:
                 choices = "0" if old == "0" else "123456789"  # the number keeps its length
             if place >= kept and choices:
@@ -82,7 +84,7 @@ class Substitutes:
 
 
 @cache
-def _alike(character: str) -> str:
+def _characters_alike(character: str) -> str:
     """Return characters of the same kind, including *character*: from ASCII, or from the same part of Unicode."""
     if character in _DIGITS:
         return _DIGITS

@@ -37,7 +37,7 @@ class PostgresServer(ServerProcess):
     @staticmethod
     def available() -> bool:
         """Return whether PostgreSQL's server programs and a user who may run them exist."""
-        return _programs() is not None and (os.getuid() != 0 or _other_user() is not None)
+        return _program_folder() is not None and (os.getuid() != 0 or _other_user() is not None)
 
     def prepare(self) -> None:
         if os.getuid() == 0 and (other := _other_user()):
@@ -50,7 +50,7 @@ class PostgresServer(ServerProcess):
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         return [_program("postgres"), "-D", str(self.place / "data"), "-p", str(self.port), *settings]
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         """Return whether the last line of the server's lock file, which ``pg_ctl`` also reads, says that it is
         ready.
         """
@@ -72,7 +72,7 @@ class PostgresServer(ServerProcess):
             raise RuntimeError(f"{program} failed:\n{done.stderr or done.stdout}")
 
 
-def _programs() -> Path | None:
+def _program_folder() -> Path | None:
     """Return the folder of the newest version. Distributions install several in parallel, outside PATH."""
     installed = [path.parent for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")]
     if installed:
@@ -82,7 +82,7 @@ def _programs() -> Path | None:
 
 
 def _program(name: str) -> str:
-    return str((_programs() or Path()) / name)
+    return str((_program_folder() or Path()) / name)
 
 
 def _other_user() -> pwd.struct_passwd | None:

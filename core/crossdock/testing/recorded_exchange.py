@@ -46,7 +46,7 @@ class RecordedExchange:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
 
-    def text(self) -> str:
+    def file_text(self) -> str:
         """Return the content of its file."""
         request = {"method": self.method, "url": self.url, "params": [*map(list, self.params)], **self.body}
         answer = {"status": Number(self.status), "headers": [*map(list, self.headers)], **self.answer}

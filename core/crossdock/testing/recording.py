@@ -18,7 +18,7 @@ import httpx
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.testing.recorded_exchange import RecordedExchange, body_of
 from crossdock.testing.sensitive_data import PersonalMembers, is_secret
-from crossdock.testing.sensitive_data_removal import CleanedTexts
+from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
 from crossdock.values.local_files import read_regular
 
 MAX_BYTES = 64 << 20
@@ -66,7 +66,7 @@ class Recording:
     def __init__(self, folder: Path | str, *, personal: Iterable[str] = (), secrets: Iterable[str] = ()) -> None:
         self.folder, self.replaced = Path(folder), 0
         self._members = PersonalMembers(personal)
-        self._texts = CleanedTexts(self._members)
+        self._texts = SensitiveDataRemover(self._members)
         self._exchanges, self._bytes = list[RecordedExchange](), 0
         self._lock = threading.Lock()
         for secret in secrets:
@@ -148,7 +148,7 @@ class Recording:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 slug = _SLUG.sub("-", exchange.path).strip("-").lower()[:_LONGEST_SLUG].strip("-") or "root"
                 name = f"{number:04}-{exchange.method.lower()}-{slug}.json"
-                (self.folder / name).write_text(exchange.text(), encoding="utf-8")
+                (self.folder / name).write_text(exchange.file_text(), encoding="utf-8")
         except OSError as error:
             raise ConfigError(
                 f"cannot be written: {error.strerror}", where=str(self.folder), code="file_unwritable"
@@ -157,20 +157,20 @@ class Recording:
     def _cleaned(self, exchange: RecordedExchange) -> RecordedExchange:
         texts = self._texts
         segments = exchange.path.split("/")
-        path = "/".join(quote(texts.text(unquote(segment)), safe="()@:!$&'*+,;=~") for segment in segments)
+        path = "/".join(quote(texts.clean_text(unquote(segment)), safe="()@:!$&'*+,;=~") for segment in segments)
         return replace(
             exchange,
             url=f"{exchange.origin}{path}",
-            params=texts.parameters(exchange.params),
+            params=texts.clean_parameters(exchange.params),
             body=self._cleaned_body(exchange.body),
-            headers=[(name, texts.text(value)) for name, value in exchange.headers],
+            headers=[(name, texts.clean_text(value)) for name, value in exchange.headers],
             answer=self._cleaned_body(exchange.answer),
         )
 
     def _cleaned_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if "form" in body:
-            return {"form": [*map(list, self._texts.parameters(body["form"]))]}
-        return {name: inner if name == "left_out" else self._texts.json(inner) for name, inner in body.items()}
+            return {"form": [*map(list, self._texts.clean_parameters(body["form"]))]}
+        return {name: inner if name == "left_out" else self._texts.clean_json(inner) for name, inner in body.items()}
 
 
 class _RecordingTransport(httpx.BaseTransport):

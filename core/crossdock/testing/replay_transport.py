@@ -60,7 +60,7 @@ class ReplayTransport(httpx.BaseTransport):
         return [exchange.file for exchange in self._exchanges if exchange.file not in self._used]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        found = self._next(request)
+        found = self._next_recorded(request)
         if "left_out" in found.answer and found.status < 400:
             message = f"the answer in {found.file} was left out of the recording: {found.answer['left_out']}"
             raise NotRecordedError(message, where=str(self._folder))
@@ -71,7 +71,7 @@ class ReplayTransport(httpx.BaseTransport):
             content=content_of(found.answer).replace(found.origin, origin).encode(),
         )
 
-    def _next(self, request: httpx.Request) -> RecordedExchange:
+    def _next_recorded(self, request: httpx.Request) -> RecordedExchange:
         asked = {each.file: list(self._differences(each, request)) for each in self._exchanges}
         matching = [each for each in self._exchanges if not asked[each.file]]
         with self._lock:
@@ -93,7 +93,7 @@ class ReplayTransport(httpx.BaseTransport):
         """Yield the differences between *request* and a recorded one."""
         if recorded.method != request.method:
             yield f"its method is {recorded.method}"
-        if not _fits(unquote(recorded.path), request.url.path):
+        if not _matches_recorded(unquote(recorded.path), request.url.path):
             yield f"its path is {recorded.path}"
         yield from self._parameter_differences(recorded.params, request.url.params.multi_items())
         sent = body_of(request.read(), request.headers.get("content-type", ""))
@@ -107,19 +107,19 @@ class ReplayTransport(httpx.BaseTransport):
                 yield f"it has the parameter {name}"
             elif not before:
                 yield f"it has no parameter {name}"
-            elif len(before) != len(after) or not all(map(_fits, before, after)):
-                yield f"its parameter {name} {_shown(name, before, after)}"
+            elif len(before) != len(after) or not all(map(_matches_recorded, before, after)):
+                yield f"its parameter {name} {_shown_difference(name, before, after)}"
 
 
 def _distance(recorded: RecordedExchange, request: httpx.Request) -> int:
     """Return 0 for the same path, more for another one."""
-    if _fits(unquote(recorded.path), request.url.path):
+    if _matches_recorded(unquote(recorded.path), request.url.path):
         return 0
     first, second = recorded.path.split("/"), request.url.path.split("/")
     return 1 + len(set(first) ^ set(second))
 
 
-def _fits(recorded: str, sent: str) -> bool:
+def _matches_recorded(recorded: str, sent: str) -> bool:
     """Return whether *sent* matches *recorded*, in which each mask stands for any text."""
     first, *others = recorded.split(MASK)
     if not others:
@@ -135,7 +135,7 @@ def _fits(recorded: str, sent: str) -> bool:
     return True
 
 
-def _shown(name: str, recorded: list[str], sent: list[str]) -> str:
+def _shown_difference(name: str, recorded: list[str], sent: list[str]) -> str:
     if is_secret_parameter(name) or PersonalMembers().kind((name,)) is Kind.PERSONAL:
         return "differs"
     before, after = (", ".join(repr(value[:_SHOWN]) for value in values) for values in (recorded, sent))
@@ -166,5 +166,5 @@ def _is_same(recorded: Any, sent: Any) -> bool:
     if isinstance(recorded, Number) and isinstance(sent, Number):
         return Decimal(recorded) == Decimal(sent)
     if isinstance(recorded, str) and isinstance(sent, str) and type(recorded) is type(sent):
-        return _fits(recorded, sent)
+        return _matches_recorded(recorded, sent)
     return type(recorded) is type(sent) and bool(recorded == sent)

@@ -41,7 +41,7 @@ def moments_in(text: str, zone: str | None = None) -> Iterator[Moment]:
     for day, clock, offset in _ISO.findall(unquote(text)):
         with suppress(ValueError):  # no time of a calendar
             moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}{offset}")
-            earliest, latest = (moment, moment) if offset else _read_in(moment, zone)
+            earliest, latest = (moment, moment) if offset else _earliest_and_latest(moment, zone)
             yield Moment(earliest, latest + (timedelta() if clock else timedelta(days=1)))
     for seconds, _ in _UNIX.findall(unquote(text)):
         if 946_684_800 <= int(seconds) < _LATEST_S:
@@ -49,7 +49,7 @@ def moments_in(text: str, zone: str | None = None) -> Iterator[Moment]:
             yield Moment(moment, moment + timedelta(seconds=1))
 
 
-def _read_in(moment: datetime, zone: str | None) -> tuple[datetime, datetime]:
+def _earliest_and_latest(moment: datetime, zone: str | None) -> tuple[datetime, datetime]:
     """Return the earliest and the latest instant that a time without an offset may be."""
     if zone is None:
         aware = moment.replace(tzinfo=UTC)
@@ -69,11 +69,11 @@ def contains_cursor(
         zone: See `moments_in`.
     """
     _, url, body = request
-    texts = [*_named(url, body)]
-    return any(_is_of(text, cursor, zone) for found, text in texts if name in {None, found})
+    texts = [*_named_values(url, body)]
+    return any(_contains_cursor_value(text, cursor, zone) for found, text in texts if name in {None, found})
 
 
-def _named(url: str, body: bytes) -> Iterator[tuple[str, str]]:
+def _named_values(url: str, body: bytes) -> Iterator[tuple[str, str]]:
     """Yield the parameters and the members with texts and numbers, with their names."""
     parts = urlsplit(url)
     yield "", unquote(parts.path)
@@ -100,7 +100,7 @@ def descending_order(request: tuple[str, str, bytes], column: str) -> str | None
     """Return what in a *request* asks for the latest value of *column* first, or None."""
     _, url, body = request
     asked = GraphQLRequest.of(body)
-    given = _named(url, body) if asked is None else ((path[-1], str(value)) for path, value in asked.arguments())
+    given = _named_values(url, body) if asked is None else ((path[-1], str(value)) for path, value in asked.arguments())
     name = column.rpartition(".")[2]
     for parameter, text in given:
         plain = text.strip().casefold()
@@ -110,7 +110,7 @@ def descending_order(request: tuple[str, str, bytes], column: str) -> str | None
     return None
 
 
-def _is_of(text: str, cursor: str, zone: str | None) -> bool:
+def _contains_cursor_value(text: str, cursor: str, zone: str | None) -> bool:
     if cursor in text:
         return True
     instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor, zone)), None)

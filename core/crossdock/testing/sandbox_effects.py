@@ -15,7 +15,7 @@ GIVEN = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""
 
 
-def effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
+def list_effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the effects at the platform's tenant after the first *after* ones of the sandbox, oldest first."""
     with closing(PlatformTarget(platform).client()) as client:
         query = {"after": str(after), "limit": "1000"}
@@ -24,7 +24,7 @@ def effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
             query["after"] = str(page[-1]["seq"])
 
 
-def stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def count_stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Count what is stored after these effects: resources and bodies, with external ids in place of ids.
 
     Equal bodies are possible, such as those of invoices, which have no external id.
@@ -39,7 +39,7 @@ def stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return Counter(latest.values())
 
 
-def done(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def count_effects(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Count these effects: operations, resources and bodies, with external ids in place of ids."""
     happened = list(happened)
     names = _names(happened)
@@ -51,19 +51,19 @@ def _names(happened: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _canonical(body: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    kept = {name: _named(value, names) for name, value in body.items() if name not in GIVEN}
+    kept = {name: _with_names(value, names) for name, value in body.items() if name not in GIVEN}
     return exact_json.dumps(kept).decode()
 
 
-def _named(value: Any, names: Mapping[str, str]) -> Any:
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _named(inner, names) for name, inner in value.items()}
+        return {name: _with_names(inner, names) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_named(inner, names) for inner in value]
+        return [_with_names(inner, names) for inner in value]
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def differences(expected: Counter[str], found: Counter[str]) -> str:
+def describe_differences(expected: Counter[str], found: Counter[str]) -> str:
     """Describe how the resources of *found* differ from *expected*, with some bodies; empty if they are equal.
 
     A record that is stored with another body counts as missing and as unexpected.

@@ -60,13 +60,13 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         self._folder, self._tenants, self._opened = folder, 0, ExitStack()
 
     def __enter__(self) -> Self:
-        self._server = self._started("sandbox")
+        self._server = self._start_sandbox("sandbox")
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._opened.close()
 
-    def _started(self, name: str) -> SandboxServer:
+    def _start_sandbox(self, name: str) -> SandboxServer:
         settings = SandboxSettings(rate_per_min=RATE, burst=BURST)
         return self._opened.enter_context(SandboxServer(self._folder / name, settings))
 
@@ -76,7 +76,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         absent = given_records.absent_records([trial])
         if self._tenants > 1 and any(absent.values()):  # an id belongs to one tenant of a sandbox
             self._opened.close()
-            self._server = self._started(f"sandbox-{self._tenants}")
+            self._server = self._start_sandbox(f"sandbox-{self._tenants}")
         name = f"tenant-{self._tenants}"
         folder = self._folder / name
         folder.mkdir()
@@ -121,7 +121,7 @@ class Tenant:
         Args:
             most: Stop reading after this many batches and checkpoints, so that the stream ends with an error.
         """
-        pull = _Pull(network, most)
+        pull = _ObservedPull(network, most)
         self.clock.advance(_BETWEEN_SYNCS_S)
         with mock.patch.object(cursor_parts, "PART_ROWS", 1):
             project = replace(self._project, pull=pull)
@@ -132,11 +132,11 @@ class Tenant:
         return report
 
     def stored(self) -> Counter[str]:
-        """Return the contents of the platform; see `sandbox_effects.stored`."""
-        return sandbox_effects.stored(sandbox_effects.effects(self._project.platform))
+        """Return the contents of the platform; see `sandbox_effects.count_stored`."""
+        return sandbox_effects.count_stored(sandbox_effects.list_effects(self._project.platform))
 
 
-class _Pull:
+class _ObservedPull:
     """Observes `pull` of a stream in one run."""
 
     def __init__(self, network: Network, most: int | None) -> None:
@@ -184,7 +184,7 @@ class _Pull:
 class _TestProject(Project):
     """A project whose streams are read over a transport and observed."""
 
-    pull: _Pull | None = None
+    pull: _ObservedPull | None = None
 
     def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         if self.pull is None:

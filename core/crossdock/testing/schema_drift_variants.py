@@ -26,7 +26,7 @@ _ODD: tuple[tuple[str, Any], ...] = (
 )
 
 
-def drifted(record: Record) -> Iterator[tuple[str, Record]]:
+def drift_variants(record: Record) -> Iterator[tuple[str, Record]]:
     """Yield each variant of *record*, with a description of the change."""
     if JSON in record.row:
         for change, item in drifted_objects(exact_json.loads(record.row[JSON] or "null")):
@@ -39,7 +39,7 @@ def drifted(record: Record) -> Iterator[tuple[str, Record]]:
 
 
 def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
-    """Do the same as `drifted` for the object of a JSON record."""
+    """Do the same as `drift_variants` for the object of a JSON record."""
     if not isinstance(item, dict):
         return
     yield "an unknown member", {**item, "crossdock_unknown_member": {"a": [None]}}

@@ -125,11 +125,11 @@ class PersonalMembers:
             return Kind.PERSONAL
         if last in _KEPT:
             return Kind.KEPT
-        if _is_personal(words) or (not _NAMED.isdisjoint(words) and self._of_person(path, words, outer, siblings)):
+        if _is_personal(words) or (not _NAMED.isdisjoint(words) and self._is_of_person(path, words, outer, siblings)):
             return Kind.PERSONAL
         return Kind.INHERITED if outer in {Kind.PERSONAL, Kind.INHERITED} else Kind.PLAIN
 
-    def _of_person(self, path: Path, words: Path, outer: Kind, siblings: Collection[str]) -> bool:
+    def _is_of_person(self, path: Path, words: Path, outer: Kind, siblings: Collection[str]) -> bool:
         around = [*words, *(words_of(path[-2]) if len(path) > 1 else ())]
         is_person = any(word in _PERSONS or word.removesuffix("s") in _PERSONS for word in around)
         return outer is not Kind.PLAIN or is_person or any(_tells_person(name) for name in siblings)

@@ -51,7 +51,7 @@ class _Value(IntEnum):
     SECRET = 3
 
 
-class CleanedTexts:
+class SensitiveDataRemover:
     """Collects secrets and personal values, and then replaces them.
 
     Attributes:
@@ -76,23 +76,23 @@ class CleanedTexts:
         if len(value) >= SHORTEST and value != MASK:
             forms = {value, quote(value, safe=""), quote_plus(value), b64encode(value.encode()).decode()}
             self._credentials |= {form for form in forms if form}
-        self._index(_core(value), _Value.SECRET)
+        self._collect_value(_from_first_to_last_word(value), _Value.SECRET)
 
-    def _add_value(self, name: str, text: str) -> None:
+    def _collect_personal_value(self, name: str, text: str) -> None:
         self._substitutes.avoid(text)
         if is_birth(name):
             self._days.add(text)
-        whole = _core(text)
+        whole = _from_first_to_last_word(text)
         is_distinct = len(whole) >= SHORTEST_VALUE and any(character.isalpha() for character in whole)
         is_distinct |= sum(character.isdigit() for character in whole) >= _SHORTEST_NUMBER
         if is_distinct and not (is_free_text(name) and len(WORD.findall(whole)) <= 2):
-            self._index(whole, _Value.WHOLE)
+            self._collect_value(whole, _Value.WHOLE)
         is_name = "name" in name.lower() or "@" in text or self._members.is_named(name)
         for word in WORD.findall(text.partition("@")[0]) if is_name else ():
             if len(word) >= SHORTEST_NAME and word.isalpha():
-                self._index(word, _Value.NAME)
+                self._collect_value(word, _Value.NAME)
 
-    def _index(self, value: str, kind: _Value) -> None:
+    def _collect_value(self, value: str, kind: _Value) -> None:
         text = value.lower()
         words = WORD.findall(text)
         if 0 < len(words) <= _MOST_WORDS and len(text) >= SHORTEST_VALUE:
@@ -101,67 +101,67 @@ class CleanedTexts:
 
     # ---- JSON
 
-    def json(self, value: Any) -> Any:
+    def clean_json(self, value: Any) -> Any:
         """Remove secrets and personal data from *value*, which `readable_json.loads` has read."""
-        return self._members.replaced(value, self._leaf)
+        return self._members.replaced(value, self._clean_leaf)
 
-    def parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def clean_parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Clean the parameters of a URL or form."""
-        return [(name, self._parameter(name, value)) for name, value in pairs]
+        return [(name, self._clean_parameter(name, value)) for name, value in pairs]
 
-    def _parameter(self, name: str, value: str) -> str:
+    def _clean_parameter(self, name: str, value: str) -> str:
         if is_secret_parameter(name):
-            return self._secret(value)
-        return str(self._leaf(self._members.kind((name,)), (name,), value))
+            return self._clean_secret(value)
+        return str(self._clean_leaf(self._members.kind((name,)), (name,), value))
 
-    def _leaf(self, kind: Kind, path: Path, value: Any) -> Any:
+    def _clean_leaf(self, kind: Kind, path: Path, value: Any) -> Any:
         if value is None or isinstance(value, bool) or value == "":
             return value
         if isinstance(value, Number):
-            return Number(self._number(kind, path, value))
+            return Number(self._clean_number(kind, path, value))
         is_time = _TIME.fullmatch(value) is not None
         if kind is Kind.SECRET and not is_time:
-            return self._secret(value)
+            return self._clean_secret(value)
         if kind in {Kind.PERSONAL, Kind.INHERITED} and (not is_time or is_birth(path[-1])):
             is_word = kind is Kind.INHERITED and _LOWER_WORD.fullmatch(value)
-            return value if is_word and self.collecting else self._personal(path[-1], value)
-        return value if is_time else self.text(value, names=kind is not Kind.KEPT)
+            return value if is_word and self.collecting else self._clean_personal(path[-1], value)
+        return value if is_time else self.clean_text(value, names=kind is not Kind.KEPT)
 
-    def _number(self, kind: Kind, path: Path, value: str) -> str:
+    def _clean_number(self, kind: Kind, path: Path, value: str) -> str:
         digits = sum(character.isdigit() for character in value)
         is_personal = kind is Kind.PERSONAL or (kind is Kind.INHERITED and digits >= _SHORTEST_NUMBER)
         if is_personal or kind is Kind.SECRET:
-            return self._personal(path[-1], value)
+            return self._clean_personal(path[-1], value)
         return self._replace_collected(value, names=False)
 
-    def _secret(self, value: str) -> str:
+    def _clean_secret(self, value: str) -> str:
         if self.collecting:
             if len(value) >= SHORTEST and value != MASK:
-                self._index(_core(value), _Value.SECRET)
+                self._collect_value(_from_first_to_last_word(value), _Value.SECRET)
             return value
         self.replaced.add(value)
         return MASK if value else value
 
-    def _personal(self, name: str, value: str) -> str:
+    def _clean_personal(self, name: str, value: str) -> str:
         if self.collecting:
-            self._add_value(name, value)
+            self._collect_personal_value(name, value)
             return value
         return MASK.join(self._substitute(part) for part in self._without_credentials(value).split(MASK))
 
-    def _personal_in_text(self, value: str) -> str:
-        return value if value in self._made else self._personal("", value)
+    def _clean_personal_in_text(self, value: str) -> str:
+        return value if value in self._made else self._clean_personal("", value)
 
     def _substitute(self, value: str) -> str:
         if not WORD.search(value):
             return value
         self.replaced.add(value)
-        made = self._substitutes.of_day(value) if value in self._days else self._substitutes.of(value)
+        made = self._substitutes.replace_day(value) if value in self._days else self._substitutes.replace_words(value)
         self._made.add(made)
         return made
 
     # ---- texts
 
-    def text(self, text: str, *, names: bool = True, depth: int = 0) -> str:
+    def clean_text(self, text: str, *, names: bool = True, depth: int = 0) -> str:
         """Remove secrets and personal values from *text*.
 
         Args:
@@ -170,15 +170,15 @@ class CleanedTexts:
         text = self._without_credentials(text)
         if text[:1] in {"{", "["} and depth < _MOST_DEEP:
             try:
-                return readable_json.changed(text, self.json)
+                return readable_json.changed(text, self.clean_json)
             except ValueError:
                 pass
-        text = _PARAMETER.sub(self._in_url, text)
+        text = _PARAMETER.sub(self._clean_url_parameter, text)
         if depth < _MOST_DEEP:
-            text = _TOKEN.sub(lambda found: self._percent(found[0], depth), text)
-            text = _BASE64.sub(lambda found: self._base64(found[0], depth), text)
+            text = _TOKEN.sub(lambda found: self._clean_percent_encoded(found[0], depth), text)
+            text = _BASE64.sub(lambda found: self._clean_base64(found[0], depth), text)
         for pattern in (EMAIL, _PHONE):
-            text = pattern.sub(lambda found: self._personal_in_text(found[0]), text)
+            text = pattern.sub(lambda found: self._clean_personal_in_text(found[0]), text)
         return self._replace_collected(text, names=names)
 
     def _without_credentials(self, text: str) -> str:
@@ -189,33 +189,33 @@ class CleanedTexts:
                     text = text.replace(credential, MASK)
         return text
 
-    def _in_url(self, found: re.Match[str]) -> str:
+    def _clean_url_parameter(self, found: re.Match[str]) -> str:
         name, value = unquote_plus(found["name"]), found["value"]
         kind = self._members.kind((name,))
         if kind is Kind.SECRET or (is_secret_parameter(name) and found["before"]):
-            return f"{found['before']}{found['name']}={self._secret(unquote_plus(value)) if value else ''}"
+            return f"{found['before']}{found['name']}={self._clean_secret(unquote_plus(value)) if value else ''}"
         if kind is not Kind.PERSONAL or not value:
             return found[0]
         plain = unquote_plus(value)
         encode = quote_plus if "+" in value else quote
-        made = plain if plain in self._made else self._personal(name, plain)
+        made = plain if plain in self._made else self._clean_personal(name, plain)
         if made != plain:
             value = encode(made, safe="@" if "@" in value else "")
         return f"{found['before']}{found['name']}={value}"
 
-    def _percent(self, token: str, depth: int) -> str:
+    def _clean_percent_encoded(self, token: str, depth: int) -> str:
         if not _ENCODED.search(token):
             return token
         try:
             plain = unquote_plus(token, errors="strict") if "+" in token else unquote(token, errors="strict")
         except UnicodeDecodeError:
             return token
-        made = self.text(plain, depth=depth + 1)
+        made = self.clean_text(plain, depth=depth + 1)
         if made == plain:
             return token
         return quote_plus(made, safe="()") if "+" in token else quote(made, safe="()")
 
-    def _base64(self, token: str, depth: int) -> str:
+    def _clean_base64(self, token: str, depth: int) -> str:
         standard = token.rstrip("=").replace("-", "+").replace("_", "/")
         try:
             plain = b64decode(standard + "=" * (-len(standard) % 4), validate=True).decode()
@@ -223,7 +223,7 @@ class CleanedTexts:
             return token
         if _UNPRINTABLE.search(plain):
             return token
-        made = self.text(plain, depth=depth + 1)
+        made = self.clean_text(plain, depth=depth + 1)
         if made == plain:
             return token
         encoded = b64encode(made.encode()).decode()
@@ -236,12 +236,12 @@ class CleanedTexts:
         if self.collecting:
             return text
         made, at = "", 0
-        for start, end, kind in self._found(text, names=names):
+        for start, end, kind in self._collected_values_in(text, names=names):
             made += text[at:start] + (MASK if kind is _Value.SECRET else self._substitute(text[start:end]))
             at = end
         return made + text[at:]
 
-    def _found(self, text: str, *, names: bool) -> Iterator[tuple[int, int, _Value]]:
+    def _collected_values_in(self, text: str, *, names: bool) -> Iterator[tuple[int, int, _Value]]:
         words, number = [found.span() for found in WORD.finditer(text)], 0
         while number < len(words):
             start, end = words[number]
@@ -258,6 +258,6 @@ class CleanedTexts:
             number += used
 
 
-def _core(text: str) -> str:
+def _from_first_to_last_word(text: str) -> str:
     words = list(WORD.finditer(text))
     return text[words[0].start() : words[-1].end()] if words else ""

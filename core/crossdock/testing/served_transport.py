@@ -34,7 +34,8 @@ class ServedTransport:
     """Serves *transport* on a free port of the loopback interface for each origin, while the context is open.
 
     What *transport* raises besides `httpx.TransportError` is answered by 400, and raised at the end of the context.
-    An origin is replaced by the address that serves it in the texts of `local`, and in headers and bodies of answers.
+    An origin is replaced by the address that serves it in the texts of `with_local_addresses`, and in headers and
+    bodies of answers.
 
     Args:
         origins: Scheme and host of the URLs that *transport* answers, such as ``https://api.example.com``.
@@ -73,7 +74,7 @@ class ServedTransport:
         if self._error is not None:
             raise self._error
 
-    def local(self, text: str) -> str:
+    def with_local_addresses(self, text: str) -> str:
         """Replace the origins in *text* by the addresses that serve them."""
         for origin, address in self._addresses.items():
             text = text.replace(origin, address)
@@ -101,14 +102,14 @@ class ServedTransport:
             self.requests += 1
             if self._is_to_be_held(request):
                 if self._is_answered:
-                    self._answered(request)
+                    self._answer_of_transport(request)
                 self.is_holding = True
                 self._released.wait()
                 return RESET
             fault = self.faults.pop(0) if self.faults else None
             if isinstance(fault, int):
                 return httpx.Response(fault, headers=_PERMITTED)
-            answer = RESET if fault == RESET else self._answered(request)
+            answer = RESET if fault == RESET else self._answer_of_transport(request)
             if fault == "cut" and not isinstance(answer, str):
                 answer.extensions["cut"] = True
             return RESET if fault == "lost" else answer
@@ -119,7 +120,7 @@ class ServedTransport:
             return False
         return not self._is_answered or request.method not in _SAFE_METHODS
 
-    def _answered(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
+    def _answer_of_transport(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
         try:
             return self._localized(self._transport.handle_request(request))
         except httpx.TransportError:
@@ -133,7 +134,11 @@ class ServedTransport:
         for origin, address in self._addresses.items():
             content = content.replace(origin.encode(), address.encode())
             content = content.replace(origin.replace("/", "\\/").encode(), address.encode())
-        headers = [(name, self.local(value)) for name, value in response.headers.multi_items() if name not in _HOPS]
+        headers = [
+            (name, self.with_local_addresses(value))
+            for name, value in response.headers.multi_items()
+            if name not in _HOPS
+        ]
         return httpx.Response(response.status_code, headers=headers, content=content)
 
 

@@ -38,7 +38,7 @@ class ServerProcess(ABC):
         """The command that runs the server in the foreground on `port`."""
 
     @abstractmethod
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         """Return whether the server accepts connections."""
 
     def start(self) -> None:
@@ -78,7 +78,7 @@ class ServerProcess(ABC):
             )
         deadline = time.monotonic() + self.start_s
         while self._process.poll() is None and time.monotonic() < deadline:
-            if self.answers():
+            if self.accepts_connections():
                 return True
             time.sleep(0.01)
         return False

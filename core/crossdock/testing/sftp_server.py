@@ -163,7 +163,7 @@ class _Folder(paramiko.SFTPServerInterface):
 
     @_with_sftp_codes
     def list_folder(self, path: str) -> list[paramiko.SFTPAttributes]:
-        found = [(os.fsencode(file.name), file.lstat()) for file in sorted(self._real(path).iterdir())]
+        found = [(os.fsencode(file.name), file.lstat()) for file in sorted(self._resolved_path(path).iterdir())]
         regular_file = os.stat_result((0o100644, *(0,) * 9))
         found += [(name, regular_file) for name in self._server.faults.extra_names]
         listed = [paramiko.SFTPAttributes.from_stat(facts) for _, facts in found]
@@ -173,29 +173,29 @@ class _Folder(paramiko.SFTPServerInterface):
 
     @_with_sftp_codes
     def stat(self, path: str) -> paramiko.SFTPAttributes:
-        return paramiko.SFTPAttributes.from_stat(self._real(path).stat())
+        return paramiko.SFTPAttributes.from_stat(self._resolved_path(path).stat())
 
     @_with_sftp_codes
     def lstat(self, path: str) -> paramiko.SFTPAttributes:
         folder, name = os.path.split(os.path.normpath("/" + path))
-        return paramiko.SFTPAttributes.from_stat((self._real(folder) / name).lstat())
+        return paramiko.SFTPAttributes.from_stat((self._resolved_path(folder) / name).lstat())
 
     @_with_sftp_codes
     def readlink(self, path: str) -> str:
         folder, name = os.path.split(os.path.normpath("/" + path))
-        return str((self._real(folder) / name).readlink())
+        return str((self._resolved_path(folder) / name).readlink())
 
     @_with_sftp_codes
     def open(self, path: str, flags: int, attr: object) -> paramiko.SFTPHandle | int:  # noqa: ARG002
         name = os.path.normpath(path).lstrip("/")
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:
             return SFTP_PERMISSION_DENIED
-        return _File(self._server, name, self._real(path))
+        return _File(self._server, name, self._resolved_path(path))
 
     @_with_sftp_codes
     def rename(self, oldpath: str, newpath: str) -> int:
         """Rename, but never overwrite, as version 3 of the protocol demands."""
-        old, new = self._real(oldpath), self._real(newpath)
+        old, new = self._resolved_path(oldpath), self._resolved_path(newpath)
         if self._server.faults.read_only:
             return SFTP_PERMISSION_DENIED
         if new.exists():
@@ -203,7 +203,7 @@ class _Folder(paramiko.SFTPServerInterface):
         old.rename(new)
         return SFTP_OK
 
-    def _real(self, path: str) -> Path:
+    def _resolved_path(self, path: str) -> Path:
         real = (self._server.folder / os.path.normpath("/" + path).lstrip("/")).resolve()
         if not real.is_relative_to(self._server.folder):
             raise PermissionError(13, "outside the served folder")

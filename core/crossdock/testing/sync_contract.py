@@ -21,7 +21,7 @@ from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.cursor_contract import CursorContract
 from crossdock.testing.given_records import absent_records
-from crossdock.testing.sandbox_effects import differences
+from crossdock.testing.sandbox_effects import describe_differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SyncContract(CursorContract):
         """
         trial = self.example()
         to_resource = method_of(trial.bound.stream, "to_resource")
-        own = {(each.resource, each.namespace) for each in self._written(trial.bound)}
+        own = {(each.resource, each.namespace) for each in self._written_scopes(trial.bound)}
         absent = {name[:2]: name[2] for name, target_id in absent_records([trial]).items() if target_id is None}
         needed = {place: key for place, key in sorted(absent.items()) if place not in own}
         unstated = {place: key for place, key in needed.items() if place not in (self.given or ())}
@@ -72,7 +72,7 @@ class SyncContract(CursorContract):
             raise SkipTest(text)
         raise AssertionError(text)
 
-    def _written(self, bound: BoundStream) -> Iterator[Scope]:
+    def _written_scopes(self, bound: BoundStream) -> Iterator[Scope]:
         """Yield the scopes at the target of *bound* whose records the streams of the connector write."""
         with self.in_environment():
             settings = self.new_context().settings
@@ -82,42 +82,42 @@ class SyncContract(CursorContract):
 
     def test_a_second_sync_sends_nothing(self) -> None:
         """Records that have not changed are not sent again, also if the source lists them in another order."""
-        with self._syncs() as new_tenant:
+        with self._new_tenants() as new_tenant:
             tenant = new_tenant()
-            first = self._synced(tenant, lambda _: self.network())
+            first = self._sync(tenant, lambda _: self.network())
             assert first.counters.requests, f"{self._class}.to_resource: the first sync sends nothing"
             before = tenant.stored()
-            self._sends_nothing(tenant, self.network_since)
-            self._sends_nothing(tenant, lambda _: self.network())
+            self._check_sends_nothing(tenant, self.network_since)
+            self._check_sends_nothing(tenant, lambda _: self.network())
             for network in self.networks_in_another_order():
-                self._sends_nothing(tenant, partial(_same, network))
-            assert not (wrong := differences(before, tenant.stored())), (
+                self._check_sends_nothing(tenant, partial(_same_network, network))
+            assert not (wrong := describe_differences(before, tenant.stored())), (
                 f"syncs that send nothing change records:{wrong}"
             )
 
     def test_a_sync_continues_after_any_batch(self) -> None:
         """A run that ends after any batch or checkpoint, and the next one, together deliver what one run delivers."""
-        with self._syncs() as new_tenant:
+        with self._new_tenants() as new_tenant:
             whole = new_tenant()
-            self._synced(whole, lambda _: self.network())
+            self._sync(whole, lambda _: self.network())
             expected = whole.stored()
             pull = f"{self._class}.pull"
-            for most in _stops(whole.pulled, whole.with_rows):
+            for most in _items_to_stop_after(whole.pulled, whole.with_rows):
                 tenant, where = new_tenant(), f"a run that ends after batch or checkpoint {most} of {whole.pulled}"
-                self._synced(tenant, lambda _: self.network(), most=most)
-                self._synced(tenant, self.network_since)
-                wrong = differences(expected, tenant.stored())
+                self._sync(tenant, lambda _: self.network(), most=most)
+                self._sync(tenant, self.network_since)
+                wrong = describe_differences(expected, tenant.stored())
                 assert not wrong, (
                     f"{pull}: after {where}, the next one does not deliver the rest; the cursor or checkpoint must not "
                     f"be ahead of what was yielded, and pull must ask from since on, that value included:{wrong}"
                 )
-                sent = self._synced(tenant, self.network_since).counters.requests
+                sent = self._sync(tenant, self.network_since).counters.requests
                 assert not sent, f"{pull}: after {where} and the next one, a third sends {sent} requests"
 
     # ---- syncs
 
     @contextmanager
-    def _syncs(self) -> Iterator[Callable[[], Tenant]]:
+    def _new_tenants(self) -> Iterator[Callable[[], Tenant]]:
         """Yield a function that makes a tenant of a new sandbox."""
         folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
         try:
@@ -131,8 +131,8 @@ class SyncContract(CursorContract):
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _sends_nothing(self, tenant: Tenant, network: Network) -> None:
-        sent = self._synced(tenant, network).counters.requests
+    def _check_sends_nothing(self, tenant: Tenant, network: Network) -> None:
+        sent = self._sync(tenant, network).counters.requests
         assert not sent, (
             f"{self._class}.pull or to_resource: a second sync of the same records sends {sent} requests; rows and "
             "drafts must not have the time of the run, the cursor, or what else changes while a record does not"
@@ -142,7 +142,7 @@ class SyncContract(CursorContract):
         with self.in_environment():
             return syncs.tenant(self.connector, self.new_context(), trial)
 
-    def _synced(self, tenant: Tenant, network: Network, *, most: int | None = None) -> Report:
+    def _sync(self, tenant: Tenant, network: Network, *, most: int | None = None) -> Report:
         """Sync without an error and without open records, unless it is stopped, and return the report."""
         failed: list[Exception] = []
 
@@ -177,11 +177,11 @@ def _check_that_it_can_be_synced(bound: BoundStream) -> None:
         raise SkipTest("the stream contributes to the origin of what it reads, which another stream has to send first")
 
 
-def _same(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
+def _same_network(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
     return network
 
 
-def _stops(number: int, with_rows: Sequence[int]) -> list[int]:
+def _items_to_stop_after(number: int, with_rows: Sequence[int]) -> list[int]:
     """Return after which items a run ends: after all of them or, if they are many, around those with rows.
 
     Between them, empty windows of time move no cursor past a record.

@@ -19,7 +19,7 @@ from crossdock.connector import Connector
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import given_records, sandbox_effects
-from crossdock.testing.crossdock_process import Commands, Ended, entry_point
+from crossdock.testing.crossdock_process import Commands, EndedCommand, write_entry_point
 from crossdock.testing.sandbox_syncs import BURST, RATE, private_file
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
@@ -39,7 +39,7 @@ def connections_of(config: Path) -> Connections:
     return connections
 
 
-def connection(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
+def connection_config(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
     members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
     return {connector.name: {"kind": connector.name, **members}}
 
@@ -72,7 +72,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         self._config = folder / "crossdock.yaml"
         self._connections = connections
         if connector is not None:
-            entry_point(connector, self._packages, apart_from=author)
+            write_entry_point(connector, self._packages, apart_from=author)
         self._commands = Commands(self._config, environment, self._packages)
         self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
 
@@ -116,19 +116,19 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         self.without_records = [name for name, trial in zip(names, trials, strict=True) if not trial.records]
         absent = given_records.absent_records(trials)
         given_records.create_given(self._project, absent, self._folder / "bindings.csv", at=clock.now())
-        self._given = sandbox_effects.done(sandbox_effects.effects(self._project.platform))
+        self._given = sandbox_effects.count_effects(sandbox_effects.list_effects(self._project.platform))
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str) -> EndedCommand:
         """Run a command to its end."""
         return self._commands.run(*arguments)
 
-    def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
+    def kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
         """Run a command and send it SIGKILL as soon as *is_time*."""
         return self._commands.kill(is_time, *arguments)
 
     def effects(self) -> Counter[str]:
-        """Return what the syncs did; see `sandbox_effects.done`."""
-        return sandbox_effects.done(sandbox_effects.effects(self._project.platform)) - self._given
+        """Return what the syncs did; see `sandbox_effects.count_effects`."""
+        return sandbox_effects.count_effects(sandbox_effects.list_effects(self._project.platform)) - self._given
 
     def inject(self, faults: Mapping[str, float], seed: int) -> None:
         """Replace the faults that the sandbox injects by these, each with its probability."""

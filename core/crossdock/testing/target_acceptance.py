@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest, mock
 
 from crossdock.connector import Connector
-from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
+from crossdock.testing.crossdock_process import Commands, EndedCommand, module_and_constant_of, write_entry_points
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
-from crossdock.testing.example_source import SOURCE, example_record, hurried, reference_value
+from crossdock.testing.example_source import SOURCE, example_record, reference_value, without_waits
 from crossdock.testing.graphql_transport import SelectedMembers
-from crossdock.testing.sandbox_effects import differences
+from crossdock.testing.sandbox_effects import describe_differences
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
-from crossdock.testing.synced_platform import connection
+from crossdock.testing.synced_platform import connection_config
 from crossdock.testing.target_under_test import TargetUnderTest, json_value
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
@@ -39,7 +39,7 @@ __all__ = ["TargetAcceptance"]
 _FAULTS: tuple[Fault, ...] = (429, 503, RESET, "lost", "cut")
 _ROUNDS = 2
 _TARGET = "target"
-_MODULE = "hurried_connector"
+_MODULE = "connector_without_waits"
 _EXAMPLES = "examples"
 _SYNC = ("sync", _EXAMPLES)  # and not the streams that the connector itself may have
 
@@ -82,15 +82,15 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self._kill_at(random.randint(1, requests // 3), disturbed, answered=False)
             self._kill_at(1, disturbed, answered=True)
             faults = _FAULTS * _ROUNDS
-            self._finish(disturbed, random.sample(faults, len(faults)), expected)
-            self._sends_nothing(disturbed)
+            self._sync_until_delivered(disturbed, random.sample(faults, len(faults)), expected)
+            self._check_sends_nothing(disturbed)
             changed = self._change_one(disturbed)
             held = disturbed.held_without_nulls()
         if changed:
             self._check_updated_as_created(changed, held)
         if self._can_look_up():
             with self._delivery() as restored:
-                self._forget(restored, expected)
+                self._sync_with_forgetful_state(restored, expected)
 
     def test_a_record_that_is_gone_is_removed_once(self) -> None:
         """A record that its source lists no more is deleted, or cancelled, also if the answer is lost; the others stay,
@@ -109,13 +109,13 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 delivery.left_out.append(resource)
                 delivery.write({})
                 is_looked_up = target.resources[resource].endpoint.rule("delete") != "park"
-                self._finish(delivery, ["lost"] if is_looked_up else [])
+                self._sync_until_delivered(delivery, ["lost"] if is_looked_up else [])
                 counts = (before - delivery.held()).total(), (delivery.held() - before).total()
                 assert counts in {(1, 0), (1, 1)}, (  # it is away, or shown as cancelled
                     f"{resource}: when one record is gone, {counts[0]} of those that the partner held are there no "
                     f"more, and {counts[1]} are new; held must list what deletions change"
                 )
-                self._sends_nothing(delivery)
+                self._check_sends_nothing(delivery)
 
     @property
     def created(self) -> list[str]:
@@ -137,7 +137,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     # ---- disturbances
 
-    def _forget(self, delivery: _Delivery, expected: Counter[str]) -> None:
+    def _sync_with_forgetful_state(self, delivery: _PartnerSyncs, expected: Counter[str]) -> None:
         """Sync with a backup that lacks everything, to a partner without records and to one that has all."""
         for what in ("a sync to a partner without records", "a sync to a partner that has all records"):
             shutil.rmtree(delivery.state_folder)
@@ -145,16 +145,18 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             for command in (("init",), ("state", "restored")):
                 self.ends_well(f"crossdock {' '.join(command)}", delivery.run(*command), delivery.state_folder)
             self.ends_well(f"after a restored backup, {what}", delivery.sync(), delivery.state_folder)
-            wrong = differences(expected, delivery.held())
+            wrong = describe_differences(expected, delivery.held())
             assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
-    def _kill_at(self, number: int, delivery: _Delivery, *, answered: bool) -> None:
+    def _kill_at(self, number: int, delivery: _PartnerSyncs, *, answered: bool) -> None:
         """Kill a sync when the partner has its next request *number*, or has executed a write if *answered*."""
         with delivery.served.holding(delivery.served.requests + number, answered=answered):
             ended = delivery.kill(lambda: delivery.served.is_holding)
         self.was_killed(f"request {number} to the partner", ended)
 
-    def _finish(self, delivery: _Delivery, faults: list[Fault], expected: Counter[str] | None = None) -> None:
+    def _sync_until_delivered(
+        self, delivery: _PartnerSyncs, faults: list[Fault], expected: Counter[str] | None = None
+    ) -> None:
         """Sync until everything is delivered, at first with faults. The partner must then hold what is *expected*."""
         delivery.served.faults = faults
         runs = 1
@@ -162,13 +164,13 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.shown("crossdock sync", ended)
             runs += 1
         # First, because it says more: records that are there twice also end syncs badly.
-        wrong = "" if expected is None else differences(expected, delivery.held())
+        wrong = "" if expected is None else describe_differences(expected, delivery.held())
         assert not wrong, f"after disturbed syncs the partner holds something else than after a calm one:{wrong}"
         self.ends_well(f"the last of {runs} disturbed syncs", ended, delivery.state_folder)
         left = delivery.served.faults
         assert not left, f"these faults were not injected, because nothing was sent: {left}"
 
-    def _sends_nothing(self, delivery: _Delivery) -> None:
+    def _check_sends_nothing(self, delivery: _PartnerSyncs) -> None:
         before, held = delivery.served.requests, delivery.held()
         self.ends_well("a sync after the last one", delivery.sync(), delivery.state_folder)
         sent = delivery.served.requests - before
@@ -180,14 +182,14 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         with self._delivery() as created:
             created.write(changed)
             self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
-            wrong = differences(created.held_without_nulls(), held)
+            wrong = describe_differences(created.held_without_nulls(), held)
         names = ", ".join(changed)
         assert not wrong, (
             f"{names}: after a change the partner holds something else than if it had been created so; send all "
             f"of update.changes or update.after, and let held list no counters of changes:{wrong}"
         )
 
-    def _change_one(self, delivery: _Delivery) -> _Changed:
+    def _change_one(self, delivery: _PartnerSyncs) -> _Changed:
         """Change the last record of each resource: one update each, or a dead letter if it is written once. Return the
         changes that were made, by resource and number of the record.
         """
@@ -207,34 +209,34 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 delivery.write(changed)
                 continue
             changed[resource] = last
-            self._finish(delivery, ["lost"])
+            self._sync_until_delivered(delivery, ["lost"])
             gone, new = before - delivery.held(), delivery.held() - before
             counts = gone.total(), new.total()
             assert counts == (1, 1), f"{resource}: a change of one record removes {counts[0]} and adds {counts[1]}"
-            self._sends_nothing(delivery)
+            self._check_sends_nothing(delivery)
         return changed
 
     # ---- the delivery
 
     @contextmanager
-    def _delivery(self) -> Iterator[_Delivery]:
+    def _delivery(self) -> Iterator[_PartnerSyncs]:
         """Yield a new partner, and a config file for sending records to it."""
         transport, held = self.partner()
         folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
-        section = connection(self.connector, self.settings)[self.connector.name]
+        section = connection_config(self.connector, self.settings)[self.connector.name]
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
                 ServedTransport(SelectedMembers(transport), origins_in(section)) as served,
             ):
                 self.prepare(folder)
-                local = exact_json.loads(served.local(exact_json.dumps(section).decode()))
-                yield _Delivery(self, folder, local, served, held)
+                local = exact_json.loads(served.with_local_addresses(exact_json.dumps(section).decode()))
+                yield _PartnerSyncs(self, folder, local, served, held)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Delivery:
+class _PartnerSyncs:
     """Records that are sent to a partner.
 
     Attributes:
@@ -251,7 +253,7 @@ class _Delivery:
         self._examples, self._config = folder / "examples.json", folder / "crossdock.yaml"
         self.left_out = list[str]()
         self.state_folder.mkdir()
-        _install(case.connector, packages, type(case).__module__)
+        _install_packages(case.connector, packages, type(case).__module__)
         self._sections: dict[str, Any] = {
             "platform": {
                 "base_url": "http://127.0.0.1:9",  # no stream writes to it
@@ -301,13 +303,13 @@ class _Delivery:
         """Return what the partner holds, where null is the same as no member."""
         return Counter(map(_without_nulls, self.held().elements()))
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str) -> EndedCommand:
         return self._commands.run(*arguments)
 
-    def sync(self) -> Ended:
+    def sync(self) -> EndedCommand:
         return self.run(*_SYNC)
 
-    def kill(self, is_time: Callable[[], bool]) -> Ended:
+    def kill(self, is_time: Callable[[], bool]) -> EndedCommand:
         """Run a sync and send it SIGKILL as soon as *is_time* returns True."""
         return self._commands.kill(is_time, *_SYNC)
 
@@ -319,10 +321,11 @@ def _without_nulls(text: str) -> str:
     return json.dumps(json.loads(text, object_pairs_hook=kept), sort_keys=True)
 
 
-def _install(connector: Connector[Any], packages: Path, author: str) -> None:
+def _install_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
-    module, name = home_of(connector, apart_from=author)
-    home = hurried.__module__
-    entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
-    text = f"from {home} import hurried\nfrom {module} import {name} as connector\n\nCONNECTOR = hurried(connector)\n"
+    module, name = module_and_constant_of(connector, apart_from=author)
+    home = without_waits.__module__
+    write_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
+    imports = f"from {home} import without_waits\nfrom {module} import {name} as connector\n"
+    text = f"{imports}\nCONNECTOR = without_waits(connector)\n"
     (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")

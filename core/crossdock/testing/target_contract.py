@@ -10,10 +10,10 @@ from unittest import SkipTest, mock
 
 from crossdock.targets import Answer, ApiTarget, ConnectorTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
-from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, selected
+from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, with_selected_members
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.payload_comparison import holds
 
 __all__ = ["TargetContract"]
 
@@ -39,7 +39,7 @@ class TargetContract(TargetRequestContract):
         for target, resource in self.targets():
             yield self.example(target, resource)
 
-    def _written(self) -> Iterator[tuple[Example, str, Request]]:
+    def _writes(self) -> Iterator[tuple[Example, str, Request]]:
         """Yield each write of each record."""
         for one in self.first_examples():
             operations = self.operations(one.resource)
@@ -47,10 +47,10 @@ class TargetContract(TargetRequestContract):
             made = one.requests(after, one.target_id, operations)
             yield from ((one, operation, made[operation]) for operation in operations)
 
-    def _record(self, one: Example) -> Any:
+    def _stored_record(self, one: Example) -> Any:
         return self.stored(one.resource, one.target_id, one.payload)
 
-    def _asked(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
+    def _look_ups(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
         """Yield the look-ups of a record, each with the id that it requests."""
         if {*self.operations(one.resource)} - {"create"}:
             yield "look_up by id", one.target.look_up(one.resource, None, one.target_id), one.target_id
@@ -61,8 +61,8 @@ class TargetContract(TargetRequestContract):
 
     def test_a_success_is_delivered(self) -> None:
         """The answer to an executed write gives the id of the record."""
-        for one, operation, request in self._written():
-            answer = selected(request, self._answer(one, operation, self._record(one)))
+        for one, operation, request in self._writes():
+            answer = with_selected_members(request, self._answer(one, operation, self._stored_record(one)))
             outcome = _outcome(one, operation, request, answer)
             where, wanted = f"{one.method('outcome')}, {operation}", one.target_id
             hint = "describe the answers of the API by RecordShape, and those of the test by stored and answered"
@@ -73,22 +73,22 @@ class TargetContract(TargetRequestContract):
 
     def test_a_false_success_is_in_doubt(self) -> None:
         """A success of another record, without an id or with a broken body is never treated as a delivery."""
-        for one, operation, request in self._written():
-            for what, answer in self._false(one, operation):
+        for one, operation, request in self._writes():
+            for what, answer in self._false_successes(one, operation):
                 outcome = _outcome(one, operation, request, answer)
                 where = f"{one.method('outcome')}, {operation}: a success {what}"
                 hint = "call super().outcome, which compares the id and the external id"
                 assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt; {hint}"
 
-    def _false(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
-        good = self._answer(one, operation, self._record(one))
+    def _false_successes(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
+        good = self._answer(one, operation, self._stored_record(one))
         if good.body:
             yield "that is cut off", replace(good, headers={}, body=good.body[:-1])
         yield "that is an HTML page", Answer(STATUS[operation], {"content-type": "text/html"}, _HTML)
         if one.target.resources[one.resource].shape.id is None:
             return  # the external id is the id, whatever else an answer shows
         another = self.example(one.target, one.resource, 1)
-        other = self._answer(one, operation, self._record(another))
+        other = self._answer(one, operation, self._stored_record(another))
         if operation == "create" and good.body:
             yield "without a body", Answer(good.status, {}, b"")
             yield "without an id", json_answer(STATUS[operation], {})
@@ -101,8 +101,8 @@ class TargetContract(TargetRequestContract):
 
         One that the API gives to a success is an `Answer` of `answered`.
         """
-        for one, operation, request in self._written():
-            allowed = {self._answer(one, operation, self._record(one)).status}
+        for one, operation, request in self._writes():
+            allowed = {self._answer(one, operation, self._stored_record(one)).status}
             allowed |= {*_GONE} if operation == "delete" else set()
             for status in (each for each in _FAILURES if each not in allowed):
                 for body in (_PROBLEM, b""):
@@ -114,39 +114,39 @@ class TargetContract(TargetRequestContract):
         """429 and the answers of `throttling` are throttled, with the pause that they ask for. After a 429 it may be
         longer, such as one that the vendor documents for all of them.
         """
-        for where, answer, least_s, outcome in self._decided(
+        for where, answer, least_s, outcome in self._outcomes_of(
             [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None)]
         ):
             _check_throttled(where, answer, outcome)
             is_enough = (outcome.retry_after_s or 0.0) >= (least_s or 0.0)
             text = f"{where}: the pause is {outcome.retry_after_s} s after a Retry-After of {least_s} s"
             assert is_enough, f"{text}; wait so long, or longer"
-        for where, answer, pause_s, outcome in self._decided(self.throttling):
+        for where, answer, pause_s, outcome in self._outcomes_of(self.throttling):
             _check_throttled(where, answer, outcome)
             hint = "return the seconds from throttled of the Api"
             is_same = outcome.retry_after_s == pause_s
             assert is_same, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
-        for one, operation, request in self._written():
+        for one, operation, request in self._writes():
             for answer in _limits_of_protocol(request):  # they state no pause
                 outcome = _outcome(one, operation, request, answer)
                 _check_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
-        for where, _, _, outcome in self._decided([(Answer(401, {}, _PROBLEM), None)]):
+        for where, _, _, outcome in self._outcomes_of([(Answer(401, {}, _PROBLEM), None)]):
             text = f"{where}: HTTP 401 is {outcome.kind} instead of unauthorized; call super()"
             assert outcome.kind == "unauthorized", text
 
-    def _decided(
+    def _outcomes_of(
         self, answers: Iterable[tuple[Answer, float | None]]
     ) -> Iterator[tuple[str, Answer, float | None, Outcome]]:
         """Yield the outcome of *answers* to each write and look-up."""
         answers = list(answers)
-        for one, operation, request in self._written():
+        for one, operation, request in self._writes():
             for answer, value in answers:
                 yield f"{one.method('outcome')}, {operation}", answer, value, _outcome(one, operation, request, answer)
         for one in self.first_examples():
-            for what, request, target_id in self._asked(one):
+            for what, request, target_id in self._look_ups(one):
                 for answer, value in answers:
                     found = one.target.found(one.resource, answer, one.expected(request, target_id))
                     yield f"{one.method('found')}, {what}", answer, value, found
@@ -156,25 +156,25 @@ class TargetContract(TargetRequestContract):
         `ambiguous`.
         """
         answers = [Answer(status, {}, _PROBLEM) for status in _AMBIGUOUS]
-        for one, operation, request in self._written():
+        for one, operation, request in self._writes():
             for answer in (*answers, *self.ambiguous):
                 outcome = _outcome(one, operation, request, answer)
                 where, is_stated = f"{one.method('outcome')}, {operation}", answer in self.ambiguous
                 hint = "return Outcome('in_doubt', ...) for this answer" if is_stated else "call super().outcome"
-                what = f"{where}: {_shown(answer)} is {outcome.kind} instead of in doubt; {hint}"
+                what = f"{where}: {_shown_answer(answer)} is {outcome.kind} instead of in doubt; {hint}"
                 assert outcome.kind == "in_doubt", what
 
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
         self._check_keys_of_refusals()
-        for one, operation, request in self._written():
+        for one, operation, request in self._writes():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             stated = self.refusals_of(one.resource, operation)
             for answer, reason in (*plain, *_refusals_of_protocol(request), *stated):
                 with _bodies_that_failed_sees(one.target) as seen:
                     outcome = _outcome(one, operation, request, answer)
-                where, what = f"{one.method('outcome')}, {operation}", _shown(answer)
-                hint = "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten(answer, seen)
+                where, what = f"{one.method('outcome')}, {operation}", _shown_answer(answer)
+                hint = "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten_body_hint(answer, seen)
                 assert outcome.kind == "rejected", f"{where}: {what} is {outcome.kind} instead of rejected; {hint}"
                 hint = "return it only for the answer by which the API refuses a second record of a name"
                 if answer.status == _CONFLICT:
@@ -231,8 +231,10 @@ class TargetContract(TargetRequestContract):
     def test_a_look_up_finds_what_was_sent(self) -> None:
         """The members that were sent are found, so that an update in doubt can be compared with them."""
         for one in self.first_examples():
-            for what, request, target_id in self._asked(one):
-                answer = selected(request, self._looked_up(one, target_id, [self._record(one)]))
+            for what, request, target_id in self._look_ups(one):
+                answer = with_selected_members(
+                    request, self._look_up_answer(one, target_id, [self._stored_record(one)])
+                )
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 where, wanted = f"{one.method('found')}, {what}", one.target_id
                 hint = "describe look-ups by RecordShape, and those of the test by listing and answered"
@@ -253,8 +255,8 @@ class TargetContract(TargetRequestContract):
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
         for one in self.first_examples():
-            for what, request, target_id in self._asked(one):
-                answer = self._looked_up(one, target_id, [])
+            for what, request, target_id in self._look_ups(one):
+                answer = self._look_up_answer(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
                 is_missing = self._is_missing(one, outcome)
@@ -269,10 +271,12 @@ class TargetContract(TargetRequestContract):
                 "API still shows, for one that exists is not tested; a deletion in doubt would never end"
             )
         for one in deleted:
-            shown = self.removed(one.resource, self._record(one))
+            shown = self.removed(one.resource, self._stored_record(one))
             answer = self.missing(one.resource) if shown is None else self._answer(one, "look_up", shown)
             request = one.target.look_up(one.resource, None, one.target_id)
-            outcome = one.target.found(one.resource, selected(request, answer), one.expected(request, one.target_id))
+            outcome = one.target.found(
+                one.resource, with_selected_members(request, answer), one.expected(request, one.target_id)
+            )
             where = one.method("found")
             assert self._is_missing(one, outcome), (
                 f"{where}, look_up by id: a removed record is {outcome.kind} instead of absent; return "
@@ -283,11 +287,11 @@ class TargetContract(TargetRequestContract):
         """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
         for one in self.first_examples():
             two = self.example(one.target, one.resource, 1)
-            another, is_beside = self._record(two), any(each.key == two.key for each in self.beside(one))
-            for what, request, target_id in self._asked(one):
-                good = selected(request, self._looked_up(one, target_id, [self._record(one)]))
+            another, is_beside = self._stored_record(two), any(each.key == two.key for each in self.beside(one))
+            for what, request, target_id in self._look_ups(one):
+                good = with_selected_members(request, self._look_up_answer(one, target_id, [self._stored_record(one)]))
                 answers = [
-                    ("another record", selected(request, self._looked_up(one, target_id, [another]))),
+                    ("another record", with_selected_members(request, self._look_up_answer(one, target_id, [another]))),
                     ("HTTP 500", Answer(500, {}, _PROBLEM)),
                     ("HTTP 503", Answer(503, {}, _PROBLEM)),
                     ("a body that is cut off", Answer(200, {}, good.body[:-1])),
@@ -316,9 +320,9 @@ class TargetContract(TargetRequestContract):
         for one in self.first_examples():
             for another in self.beside(one):
                 request = one.target.look_up(one.resource, one.name, None)
-                own, other = self._record(one), self._record(another)
+                own, other = self._stored_record(one), self._stored_record(another)
                 for given, records in (("alone", [other]), ("before ours", [other, own]), ("after ours", [own, other])):
-                    answer = selected(request, self._looked_up(one, None, records))
+                    answer = with_selected_members(request, self._look_up_answer(one, None, records))
                     outcome = one.target.found(one.resource, answer, one.expected(request, None))
                     is_own = outcome.kind == "found" and outcome.target_id == one.target_id
                     is_right = is_own if own in records else self._is_missing(one, outcome)
@@ -334,8 +338,8 @@ class TargetContract(TargetRequestContract):
         id, or if the API so answers a look-up of what is missing.
         """
         for one in self.first_examples():
-            for what, request, target_id in self._asked(one):
-                missing = self._looked_up(one, target_id, []).status
+            for what, request, target_id in self._look_ups(one):
+                missing = self._look_up_answer(one, target_id, []).status
                 allowed = {missing, *_GONE} if missing in _GONE or target_id is not None else {missing}
                 for status in (each for each in _FAILURES if each not in allowed):
                     outcome = one.target.found(
@@ -350,7 +354,7 @@ class TargetContract(TargetRequestContract):
         is_rejected = outcome.kind == "rejected" and outcome.reason == "missing"
         return outcome.kind == "absent" or (is_rejected and "create" not in self.operations(one.resource))
 
-    def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
+    def _look_up_answer(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
         if target_id is None and not one.target.resources[one.resource].shape.finds_one:
             listed = self.listing(one.resource, records)
             return listed if isinstance(listed, Answer) else json_answer(200, listed)
@@ -363,7 +367,7 @@ def _check_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
     assert outcome.kind == "throttled", text
 
 
-def _shown(answer: Answer) -> str:
+def _shown_answer(answer: Answer) -> str:
     """Return how messages name an answer: by its status, or by its body if many have that status."""
     is_told = answer.status >= 300 and answer.status != _CONFLICT
     body = answer.body[:_SHOWN].decode(errors="replace")
@@ -417,7 +421,7 @@ def _bodies_that_failed_sees(target: ConnectorTarget) -> Iterator[list[bytes]]:
         yield seen
 
 
-def _rewritten(answer: Answer, seen: list[bytes]) -> str:
+def _rewritten_body_hint(answer: Answer, seen: list[bytes]) -> str:
     """Say which body `failed` has seen in place of that of *answer*; empty if it has seen that one."""
     if not seen or answer.body in seen:
         return ""

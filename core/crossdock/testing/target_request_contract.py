@@ -63,7 +63,7 @@ class TargetRequestContract(TargetUnderTest):
             for operation, request in made.items():
                 if (resource, operation) in self.expects:
                     unknown.discard((resource, operation))
-                    wrong = _difference(request, *self.expects[resource, operation])
+                    wrong = _request_mismatch(request, *self.expects[resource, operation])
                     assert not wrong, f"{one.method(operation)}: {wrong}"
                 elif operation in self.operations(resource):
                     lacking.append(f"({resource!r}, {operation!r})")
@@ -110,15 +110,15 @@ class TargetRequestContract(TargetUnderTest):
         for target, resource in self.targets():
             one, what = self.example(target, resource), self.operations(resource)[0]
             after = self.example(target, resource, 1, one.key).payload
-            wanted = _write(one, what, after)
-            _write(self.example(target, resource, 1), what, one.payload)
+            wanted = _write_request(one, what, after)
+            _write_request(self.example(target, resource, 1), what, one.payload)
             method, hint = one.method(what), "use nothing but the arguments"
-            is_same = _write(one, what, after) == wanted
+            is_same = _write_request(one, what, after) == wanted
             assert is_same, f"{method}: the same record is another request the second time; {hint}"
             moved = replace(one, payload=dict(reversed(one.payload.items())))
-            is_same = _write(moved, what, dict(reversed(after.items()))) == wanted
+            is_same = _write_request(moved, what, dict(reversed(after.items()))) == wanted
             assert is_same, f"{method}: the order of members changes the request; use Request.json"
-            other = _write(self.example(self.new_target(), resource), what, after)
+            other = _write_request(self.example(self.new_target(), resource), what, after)
             assert other == wanted, f"{method}: a new instance of the target makes another request; {hint}"
 
     def test_names_tell_records_apart(self) -> None:
@@ -143,7 +143,7 @@ class TargetRequestContract(TargetUnderTest):
                 keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), (NAMESPACE, "A"), (NAMESPACE, "a")]
                 if "{namespace}" in target.resources[resource].name_form:
                     keys.append(("other", "1"))
-                self._long_names(target, resource)
+                self._check_long_names(target, resource)
             names = {target.name_of(resource, *each) for each in keys}
             hint = "use the namespace and the key, whole and as they are"
             assert len(names) == len(keys), f"{name_of}, {resource}: different records have the same name; {hint}"
@@ -151,7 +151,7 @@ class TargetRequestContract(TargetUnderTest):
     def _first_key(self, resource: str) -> str:
         return key_text(self.key(resource, 0))
 
-    def _long_names(self, target: ConnectorTarget, resource: str) -> None:
+    def _check_long_names(self, target: ConnectorTarget, resource: str) -> None:
         length = _longest_key(target, resource)
         check_key, payload = method_of(unguarded(target), "check_key"), method_of(unguarded(target), "payload")
         assert length < _LONGEST, f"{check_key}, {resource}: accepts a name of {_LONGEST} characters; set name_limit"
@@ -197,7 +197,7 @@ class TargetRequestContract(TargetUnderTest):
             for what in (each for each in self.operations(resource) if each != "delete"):
                 try:
                     whole, own, short, long = (
-                        self._shown(one, what, digits, decimals)
+                        self._count_numbers_shown(one, what, digits, decimals)
                         for digits, decimals in ((_SHORT, 0), (_SHORT, None), (_SHORT, _DECIMALS), (_DIGITS, _DECIMALS))
                     )
                 except RecordError:
@@ -206,14 +206,14 @@ class TargetRequestContract(TargetUnderTest):
                 assert whole <= own, f"{one.method(what)}: a number is rounded to fewer decimals than it has; {hint}"
                 assert short <= long, f"{one.method(what)}: a number loses digits, as in a float; {hint}"
 
-    def _shown(self, one: Example, what: str, digits: str, decimals: int | None) -> int:
+    def _count_numbers_shown(self, one: Example, what: str, digits: str, decimals: int | None) -> int:
         """Return how many numbers a request has, if all of its payload have these digits.
 
         Args:
             decimals: How many of the digits are decimals in numbers with decimals; None for as many as each has.
         """
         payload = _with_numbers(one.payload, digits, decimals)
-        request = _write(replace(one, payload=payload) if what == "create" else one, what, payload)
+        request = _write_request(replace(one, payload=payload) if what == "create" else one, what, payload)
         return (request.body or b"").replace(b".", b"").count(digits.encode())
 
     def test_an_update_says_what_changes(self) -> None:
@@ -232,9 +232,9 @@ class TargetRequestContract(TargetUnderTest):
             one = self.example(target, resource)
             for what, request in one.requests(one.payload, _PLAIN_ID, self.operations(resource)).items():
                 if what == "ping" or what.startswith("look_up"):
-                    is_safe = request.method in _SAFE or _line(request) in self.harmless
+                    is_safe = request.method in _SAFE or _method_and_path(request) in self.harmless
                     hint = "if it does not, name it in harmless"
-                    assert is_safe, f"{one.method(what)}: {_line(request)} may change something; {hint}"
+                    assert is_safe, f"{one.method(what)}: {_method_and_path(request)} may change something; {hint}"
 
     def test_a_look_up_asks_for_the_name(self) -> None:
         """An endpoint that declares `look_up` looks up two external ids with two requests. Records with the same
@@ -335,7 +335,7 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
 
 
-def _write(one: Example, what: str, after: dict[str, Any]) -> Request:
+def _write_request(one: Example, what: str, after: dict[str, Any]) -> Request:
     """Return the request of an operation; of an update, that to the payload *after*."""
     return one.requests(after, _PLAIN_ID, (what,))[what]
 
@@ -371,7 +371,7 @@ def _check_path(where: str, request: Request, plain: Request) -> None:
     assert found == wanted, f"{where}: an id with / ? & or # leads to another path; encode it with quote(id, safe='')"
 
 
-def _line(request: Request) -> str:
+def _method_and_path(request: Request) -> str:
     return f"{request.method} {request.path.partition('?')[0]}"
 
 
@@ -392,7 +392,7 @@ def _with_numbers(value: Any, digits: str, decimals: int | None) -> Any:
     return value
 
 
-def _difference(request: Request, method: str, path: str, body: Any) -> str:
+def _request_mismatch(request: Request, method: str, path: str, body: Any) -> str:
     """Return how *request* differs from what is stated of it; empty if it does not."""
     found = request.method, request.path
     if found != (method, path):

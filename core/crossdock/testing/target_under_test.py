@@ -21,7 +21,7 @@ from crossdock.values import exact_json
 from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
 from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 
 __all__ = ["Example", "Refusals", "TargetUnderTest"]
 
@@ -202,7 +202,7 @@ class TargetUnderTest(ConnectorUnderTest):
     def _found(self, one: Example) -> Mapping[str, Any]:
         """Return the members that a look-up by id finds."""
         shown = self._answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
-        shown = selected(one.target.look_up(one.resource, None, one.target_id), shown)
+        shown = with_selected_members(one.target.look_up(one.resource, None, one.target_id), shown)
         return one.target.found(one.resource, shown, ExpectedRecord(target_id=one.target_id, name=one.name)).held or {}
 
 
@@ -298,16 +298,16 @@ class Example:
         return ExpectedRecord(request.path, target_id, self.name)
 
 
-def selected(request: Request, answer: Answer) -> Answer:
+def with_selected_members(request: Request, answer: Answer) -> Answer:
     """Return an answer with the members that a GraphQL request selects alone, as an API gives them."""
     asked = GraphQLRequest.of(request.body)
     try:
         body = exact_json.loads(answer.body or b"null")
     except ValueError:
         return answer
-    if asked is None or not asked.lacking(body):
+    if asked is None or not asked.unselected_members(body):
         return answer
-    return replace(answer, body=exact_json.dumps(asked.selected(body)))
+    return replace(answer, body=exact_json.dumps(asked.with_selected_members(body)))
 
 
 def json_answer(status: int, body: Any) -> Answer:

@@ -64,7 +64,7 @@ class Provider(ServerProcess):
         people = [f"--user-claims={json.dumps({'sub': sub, **claims})}" for sub, claims in PEOPLE.items()]
         return [sys.executable, "-m", "oidc_provider_mock", "--require-nonce", "-p", str(self.port), *people]
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         with socket.socket() as tried:
             return tried.connect_ex((self.host, self.port)) == 0
 

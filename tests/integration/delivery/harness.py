@@ -23,13 +23,13 @@ from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.records import Record
-from crossdock.writing.delivery.delivery_context import AdoptionRules, Counters, DeliveringRun
+from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RequestCounters
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.state_doubts import StateDoubts
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "wms")
@@ -269,7 +269,7 @@ class Bench:
     settings: dict[str, Any] = field(default_factory=dict)
     settled: list[Settlement] = field(default_factory=list)
     interrupt: threading.Event = field(default_factory=threading.Event)
-    counters: Counters = field(default_factory=Counters)
+    counters: RequestCounters = field(default_factory=RequestCounters)
     warnings: list[str] = field(default_factory=list)
     clock: Clock = field(default_factory=SystemClock)
     adopting: frozenset[str] = frozenset()

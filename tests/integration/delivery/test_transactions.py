@@ -114,7 +114,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
             pauses.append(seconds)
             if len(pauses) == 2:  # one more attempt than it takes to learn that the session is lost
                 server.restart()
-                eventually(server.answers)
+                eventually(server.accepts_connections)
 
         monkeypatch.setattr(open_state, "time", SimpleNamespace(sleep=pause))
 

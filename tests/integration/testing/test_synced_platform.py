@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.testing.synced_platform import SyncedPlatform, connection, connections_of
+from crossdock.testing.synced_platform import SyncedPlatform, connection_config, connections_of
 
 STREAMS = {
     "invoices": {
@@ -55,5 +55,5 @@ def test_connections_come_from_a_config_or_from_settings(tmp_path: Path) -> None
     assert set(connections_of(tmp_path / "c.yaml")) == {"a"}
     from tests.integration.testing.billing_connector import CONNECTOR
 
-    made = connection(CONNECTOR, {"folder": Path("x"), "n": 1})
+    made = connection_config(CONNECTOR, {"folder": Path("x"), "n": 1})
     assert made == {"billing": {"kind": "billing", "folder": "x", "n": 1}}

@@ -49,7 +49,7 @@ class Night:
         return found
 
     def delivered(self) -> Counter[str]:
-        return sandbox_effects.done(self.effects())
+        return sandbox_effects.count_effects(self.effects())
 
     def answer_late(self, *, ms: int) -> None:
         """From now on records are created at once, and the answer comes *ms* later."""
@@ -89,7 +89,7 @@ class Night:
 @contextmanager
 def night(folder: Path) -> Iterator[Night]:
     """A new project in *folder*, with a job, whose platform and warehouse are served while the block lasts."""
-    with demo_folder.opened(folder):
+    with demo_folder.run_demo_servers(folder):
         demo_folder.write_exports(1, folder / "warehouse" / "out")
         config = folder / demo_folder.CONFIG
         text = config.read_text("utf-8")

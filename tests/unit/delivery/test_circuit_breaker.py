@@ -21,7 +21,7 @@ def circuit_breaker() -> CircuitBreaker:
 
 def fail(circuit_breaker: CircuitBreaker, times: int, *, now: float = 0.0, probe: bool = False) -> None:
     for _ in range(times):
-        circuit_breaker.failed(now, None, probe=probe)
+        circuit_breaker.record_failure(now, None, probe=probe)
 
 
 def opened(circuit_breaker: CircuitBreaker, *, now: float = 0.0) -> CircuitBreaker:
@@ -33,14 +33,14 @@ def opened(circuit_breaker: CircuitBreaker, *, now: float = 0.0) -> CircuitBreak
 def probed(circuit_breaker: CircuitBreaker, now: float, *, retry_after_s: float | None = None) -> float:
     """Let a probe fail at *now*, and tell the pause until the next one."""
     assert circuit_breaker.room(now, 0) == 1
-    circuit_breaker.failed(now, retry_after_s, probe=True)
+    circuit_breaker.record_failure(now, retry_after_s, probe=True)
     return circuit_breaker.wait_s(now)
 
 
 def test_it_opens_when_nearly_all_of_the_latest_fail(circuit_breaker: CircuitBreaker) -> None:
     """Fifteen failures among twenty outcomes change nothing, the sixteenth stops all sending."""
     for _ in range(WATCHED - OPENS_AT):
-        circuit_breaker.succeeded()
+        circuit_breaker.record_success()
     fail(circuit_breaker, OPENS_AT - 1)
     assert circuit_breaker.room(0.0, 0) == LIMIT
     fail(circuit_breaker, 1)
@@ -53,7 +53,7 @@ def test_failures_before_the_latest_twenty_are_forgotten(circuit_breaker: Circui
     for _ in range(10):
         fail(circuit_breaker, OPENS_AT - 1)
         for _ in range(WATCHED - OPENS_AT + 1):
-            circuit_breaker.succeeded()
+            circuit_breaker.record_success()
     assert circuit_breaker.room(0.0, 0) == LIMIT
 
 
@@ -102,7 +102,7 @@ def test_an_outage_of_a_day_does_not_end_the_probes(circuit_breaker: CircuitBrea
 def test_the_platforms_own_word_is_longer_than_a_pause(circuit_breaker: CircuitBreaker) -> None:
     """No probe leaves before Retry-After is over; one shorter than the pause shortens nothing."""
     for _ in range(OPENS_AT):
-        circuit_breaker.failed(0.0, 120.0, probe=False)
+        circuit_breaker.record_failure(0.0, 120.0, probe=False)
     assert circuit_breaker.wait_s(0.0) == 120.0
     assert probed(circuit_breaker, 120.0, retry_after_s=600.0) == 600.0
     assert probed(circuit_breaker, 720.0, retry_after_s=0.5) > FIRST_PAUSE_S
@@ -111,11 +111,11 @@ def test_the_platforms_own_word_is_longer_than_a_pause(circuit_breaker: CircuitB
 def test_it_comes_back_one_by_one(circuit_breaker: CircuitBreaker) -> None:
     """After a probe that got through one request is on its way, then one more for each success, up to the limit."""
     opened(circuit_breaker)
-    circuit_breaker.succeeded()
+    circuit_breaker.record_success()
     rooms = []
     for _ in range(LIMIT + 3):
         rooms.append(circuit_breaker.room(0.0, 0))
-        circuit_breaker.succeeded()
+        circuit_breaker.record_success()
     assert rooms == [*range(1, LIMIT + 1), LIMIT, LIMIT, LIMIT]
 
 
@@ -123,12 +123,12 @@ def test_a_storm_on_the_way_back_opens_it_again(circuit_breaker: CircuitBreaker)
     """Ten failures while it comes back stop all sending, and the next way back begins with one request."""
     opened(circuit_breaker)
     for _ in range(4):
-        circuit_breaker.succeeded()
+        circuit_breaker.record_success()
     assert circuit_breaker.room(0.0, 0) == 4
     opened(circuit_breaker, now=50.0)
     assert circuit_breaker.probes == 0
     assert circuit_breaker.room(50.0, 0) == 0
-    circuit_breaker.succeeded()
+    circuit_breaker.record_success()
     assert circuit_breaker.room(50.0, 0) == 1
 
 
@@ -138,7 +138,7 @@ def test_it_knows_since_when_nothing_gets_through(circuit_breaker: CircuitBreake
     fail(circuit_breaker, 1, now=3.0)
     fail(circuit_breaker, 1, now=9.0)
     assert circuit_breaker.failing_since == 3.0
-    circuit_breaker.succeeded()
+    circuit_breaker.record_success()
     assert circuit_breaker.worked
     fail(circuit_breaker, 1, now=11.0)
     assert circuit_breaker.failing_since == 11.0
@@ -177,8 +177,8 @@ def test_never_more_than_the_limit_and_never_two_probes(
         elif out:
             back = out.pop(number % len(out))
             if step == "succeed":
-                circuit_breaker.succeeded()
+                circuit_breaker.record_success()
             else:
-                circuit_breaker.failed(now, retry_after_s, probe=back.probe)
+                circuit_breaker.record_failure(now, retry_after_s, probe=back.probe)
         assert sum(each.probe for each in out) <= 1
         assert not circuit_breaker.is_open or circuit_breaker.room(now + 1e9, 0) == 1, "an open one asks again some day"

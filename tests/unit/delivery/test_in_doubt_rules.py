@@ -12,13 +12,13 @@ from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.writing.delivery.in_doubt_rules import (
-    are_too_many,
-    concerns_all,
-    conflict_with_others,
-    differs,
+    are_too_many_conflicts,
+    conflict_outcome,
+    error_for_all_records,
     forgotten_records_error,
     is_of_others,
     rule_for,
+    shows_other_content,
 )
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -55,7 +55,7 @@ def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, ag
 )
 def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], error: type[RemoteError] | None) -> None:
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
-    found = concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
+    found = error_for_all_records(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))
 
 
@@ -97,7 +97,7 @@ def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, 
     target.resources = {"product": replace(kind, shown=None if shown is None else frozenset(shown))}
     made = intent(1, resource="product", body=body)
     assert is_of_others(made, held, target, None) is expected
-    assert differs(made, held, target) is expected
+    assert shows_other_content(made, held, target) is expected
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, 
 )
 def test_many_records_of_others_show_a_lost_state(others: int, accepted: int, *, expected: bool) -> None:
     """A few never do, and more only if they are many of all."""
-    assert are_too_many(others, accepted) is expected
+    assert are_too_many_conflicts(others, accepted) is expected
 
 
 def test_the_refusal_names_the_record_of_others() -> None:
     """With its id, if the target has told it."""
-    refused = conflict_with_others(intent(1), Outcome("found", target_id="prd_7"), TARGET)
+    refused = conflict_outcome(intent(1), Outcome("found", target_id="prd_7"), TARGET)
     assert (refused.reason, refused.pointer) == ("conflict", "/externalId")
     assert "another record under this name, prd_7, which" in refused.message
 

@@ -112,7 +112,7 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
         found = operator_actions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
         with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
             operator_actions.drop(tx, [], [], found, at=AT)
-        operator_actions.check_id(found, None)
+        operator_actions.check_target_id(found, None)
         operator_actions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         assert [each.identity.key for each in operator_actions.pending_intents(tx, RecordFilter(STREAM))] == ["K2"]

@@ -21,25 +21,25 @@ def intent(key_hash: int) -> Intent:
 
 def others(run: OwnRecords, *keys: int) -> set[int]:
     """What *run* must leave out; its turn to plan ends at once."""
-    found = run.of_others(SCOPE, keys)
-    run.stored()
+    found = run.begin_planning(SCOPE, keys)
+    run.end_planning()
     return found
 
 
 def test_a_record_in_progress_is_left_to_its_run() -> None:
     """A record that one run sends is left out by others until it is settled, and then by those that read before."""
     everything = RecordsInProgress()
-    nightly, live = everything.begin(), everything.begin()
-    nightly.read()
-    live.read()
-    live.work_on([intent(1)])
+    nightly, live = everything.begin_run(), everything.begin_run()
+    nightly.begin_reading()
+    live.begin_reading()
+    live.begin_work_on([intent(1)])
     assert others(nightly, 1, 2) == {1}
     assert others(live, 1, 2) == set()
-    assert nightly.without_others([intent(1), intent(2)])[0].identity.key_hash == 2
-    live.settled(intent(1))
+    assert nightly.without_records_of_others([intent(1), intent(2)])[0].identity.key_hash == 2
+    live.end_work_on(intent(1))
     live.mark_all_planned()
     assert others(nightly, 1) == {1}, "what it has read may be older"
-    nightly.read()
+    nightly.begin_reading()
     assert others(nightly, 1) == set()
     assert everything.marks == {}
 
@@ -47,11 +47,11 @@ def test_a_record_in_progress_is_left_to_its_run() -> None:
 def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
     """What a run could not settle is in the state, and no longer its own."""
     everything = RecordsInProgress()
-    nightly, live = everything.begin(), everything.begin()
-    live.read()
-    live.work_on([intent(1)])
+    nightly, live = everything.begin_run(), everything.begin_run()
+    live.begin_reading()
+    live.begin_work_on([intent(1)])
     live.end()
-    nightly.read()
+    nightly.begin_reading()
     assert others(nightly, 1) == set()
     nightly.end()
     assert (everything.marks, everything.runs) == ({}, [])
@@ -60,15 +60,15 @@ def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
 def test_runs_plan_in_turns() -> None:
     """Between planning and storing of one run, no other run plans."""
     everything = RecordsInProgress()
-    one, two = everything.begin(), everything.begin()
-    one.read()
-    two.read()
-    one.of_others(SCOPE, [1])
+    one, two = everything.begin_run(), everything.begin_run()
+    one.begin_reading()
+    two.begin_reading()
+    one.begin_planning(SCOPE, [1])
     seen: list[set[int]] = []
     thread = threading.Thread(target=lambda: seen.append(others(two, 1)))
     thread.start()
-    one.work_on([intent(1)])
-    one.stored()
+    one.begin_work_on([intent(1)])
+    one.end_planning()
     thread.join()
     assert seen == [{1}]
 
@@ -76,22 +76,24 @@ def test_runs_plan_in_turns() -> None:
 def test_marks_that_concern_nobody_are_forgotten() -> None:
     """A run alone, and one beside which nobody reads, keep no marks of settled records."""
     everything = RecordsInProgress()
-    nightly, live = everything.begin(), everything.begin()
-    nightly.read()
+    nightly, live = everything.begin_run(), everything.begin_run()
+    nightly.begin_reading()
     for key in range(1_000):
-        nightly.work_on([intent(key)])
-        nightly.settled(intent(key))
+        nightly.begin_work_on([intent(key)])
+        nightly.end_work_on(intent(key))
     assert everything.marks == {}
-    live.read()
-    nightly.work_on([intent(1)])
-    nightly.settled(intent(1))
+    live.begin_reading()
+    nightly.begin_work_on([intent(1)])
+    nightly.end_work_on(intent(1))
     assert len(everything.marks) == 1
     live.mark_all_planned()
     assert everything.marks == {}
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["read", "plan", "settle", "mark_all_planned"]), st.integers(0, 2), st.integers(0, 3))
+    st.tuples(
+        st.sampled_from(["begin_reading", "plan", "settle", "mark_all_planned"]), st.integers(0, 2), st.integers(0, 3)
+    )
 )
 
 
@@ -99,14 +101,14 @@ STEPS = st.lists(
 def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
     """A record that another run works on, or finished after this run began to read, is left out; no other is."""
     everything = RecordsInProgress()
-    runs = [everything.begin() for _ in range(3)]
+    runs = [everything.begin_run() for _ in range(3)]
     read: list[int | None] = [None] * 3
     worked: dict[int, tuple[int, int | None]] = {}  # by key: the run and when it ended
     for time, (step, number, key) in enumerate(steps):
         run: Any = runs[number]
-        if step in {"read", "mark_all_planned"}:
+        if step in {"begin_reading", "mark_all_planned"}:
             getattr(run, step)()
-            read[number] = time if step == "read" else None
+            read[number] = time if step == "begin_reading" else None
         elif step == "plan" and read[number] is not None:
             owner, ended = worked.get(key, (number, -1))
             since = read[number]
@@ -114,8 +116,8 @@ def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
             expected = owner != number and (ended is None or ended > since)
             assert (others(run, key) == {key}) == expected
             if not expected:
-                run.work_on([intent(key)])
+                run.begin_work_on([intent(key)])
                 worked[key] = number, None
         elif step == "settle" and worked.get(key) == (number, None):
-            run.settled(intent(key))
+            run.end_work_on(intent(key))
             worked[key] = number, time

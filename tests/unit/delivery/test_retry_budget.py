@@ -24,17 +24,17 @@ from crossdock.writing.delivery.send_queue import RetryBudget
 def test_what_a_run_may_afford(firsts: int, seconds: float, left: int) -> None:
     """A tenth of the first attempts, ten a second, and ten in any case."""
     budget = RetryBudget(1000.0)
-    budget.first(firsts)
-    assert budget.left(1000.0 + seconds) == left
+    budget.add_first_attempts(firsts)
+    assert budget.remaining(1000.0 + seconds) == left
 
 
 def test_what_is_spent_is_gone() -> None:
     """Retries are taken off, and only time and first attempts bring new ones."""
     budget = RetryBudget(0.0)
     budget.spend(10)
-    assert (budget.left(0.0), budget.left(3.0)) == (0, 30)
-    budget.first(20)
-    assert budget.left(3.0) == 32
+    assert (budget.remaining(0.0), budget.remaining(3.0)) == (0, 30)
+    budget.add_first_attempts(20)
+    assert budget.remaining(3.0) == 32
 
 
 @given(
@@ -48,19 +48,19 @@ def test_it_is_never_negative_and_never_generous(story: list[tuple[int, int, flo
     budget, now, firsts, spent = RetryBudget(0.0), 0.0, 0, 0
     for first, wanted, seconds in story:
         now += seconds
-        budget.first(first)
+        budget.add_first_attempts(first)
         firsts += first
-        left = budget.left(now)
+        left = budget.remaining(now)
         assert left >= 0
         taken = min(left, wanted)
         budget.spend(taken)
         spent += taken
         assert spent <= 10 + firsts / 10 + 10 * now
-        assert budget.left(now) == left - taken
+        assert budget.remaining(now) == left - taken
 
 
 def test_overspending_is_paid_back() -> None:
     """More spent than earned leaves none, not less than none."""
     budget = RetryBudget(0.0)
     budget.spend(25)
-    assert (budget.left(0.0), budget.left(1.5), budget.left(1.6)) == (0, 0, 1)
+    assert (budget.remaining(0.0), budget.remaining(1.5), budget.remaining(1.6)) == (0, 0, 1)

@@ -33,9 +33,9 @@ def test_tasks_leave_in_the_order_in_which_they_came() -> None:
     for number in (1, 2, 3):
         box.put(SendTask(intent(number)))
     box.put(SendTask(intent(4)), first=True)
-    assert box.due() == 4
+    assert box.make_due_ready() == 4
     assert taken(box, 3) == [4, 1, 2]
-    assert numbers(box.clear()) == [3]
+    assert numbers(box.take_out()) == [3]
     assert not box
 
 
@@ -48,7 +48,7 @@ def test_a_delayed_task_is_ready_after_its_delay(delays: list[float]) -> None:
         box.delay(SendTask(intent(number)), delay, free=True)
     for delay in sorted(delays):
         clock.advance(max(0.0, began + delay - clock.monotonic()) + 1e-6)
-        assert box.due() == sum(each <= clock.monotonic() - began for each in delays)
+        assert box.make_due_ready() == sum(each <= clock.monotonic() - began for each in delays)
 
 
 def test_retries_wait_for_the_budget() -> None:
@@ -57,10 +57,10 @@ def test_retries_wait_for_the_budget() -> None:
     box = queue(clock)
     for number in range(RetryBudget.FLOOR + 3):
         box.delay(SendTask(intent(number)), 0.0)
-    assert box.due() == RetryBudget.FLOOR
-    assert box.next_s(clock.monotonic()) == 1.0
+    assert box.make_due_ready() == RetryBudget.FLOOR
+    assert box.seconds_to_next(clock.monotonic()) == 1.0
     clock.advance(1.0)
-    assert box.due() == RetryBudget.FLOOR + 3
+    assert box.make_due_ready() == RetryBudget.FLOOR + 3
 
 
 def test_first_attempts_earn_retries() -> None:
@@ -69,22 +69,22 @@ def test_first_attempts_earn_retries() -> None:
     for number in range(30):
         box.put(SendTask(intent(number), "send" if number < 20 else "look_up"))
     box.put(SendTask(intent(30, attempts=1)))
-    box.count(box.take(box.due()))
+    box.record_sent(box.take(box.make_due_ready()))
     for number in range(30):
         box.delay(SendTask(intent(number)), 0.0)
-    assert box.due() == RetryBudget.FLOOR + 2
+    assert box.make_due_ready() == RetryBudget.FLOOR + 2
 
 
 def test_held_tasks_leave_when_they_are_released() -> None:
     """A release may leave out the tasks of some streams."""
     box = queue(ManualClock())
-    box.hold(SendTask(intent(1, stream="wms.a")))
-    box.hold(SendTask(intent(2, stream="wms.b")))
-    assert box.due() == 0
+    box.hold_back(SendTask(intent(1, stream="wms.a")))
+    box.hold_back(SendTask(intent(2, stream="wms.b")))
+    assert box.make_due_ready() == 0
     box.release(but={"wms.b"})
-    assert taken(box, box.due()) == [1]
+    assert taken(box, box.make_due_ready()) == [1]
     box.release()
-    assert taken(box, box.due()) == [2]
+    assert taken(box, box.make_due_ready()) == [2]
 
 
 def test_operations_of_one_kind_are_taken_together() -> None:
@@ -107,7 +107,7 @@ def test_a_request_costs_the_budget_once() -> None:
     box = SendQueue(ManualClock(), LIMIT, random.Random(1), {("product", "create"): 3})
     for number in range(4 * RetryBudget.FLOOR):
         box.delay(SendTask(intent(number)), 0.0)
-    assert 2 * RetryBudget.FLOOR < box.due() <= 3 * RetryBudget.FLOOR
+    assert 2 * RetryBudget.FLOOR < box.make_due_ready() <= 3 * RetryBudget.FLOOR
 
 
 def test_more_is_wanted_while_little_is_ready() -> None:
@@ -123,7 +123,7 @@ def test_more_is_wanted_while_little_is_ready() -> None:
         delayed.delay(SendTask(intent(number)), 9.0)
     assert not delayed.wants_more
     for _ in range(20):
-        broken.circuit_breaker.failed(clock.monotonic(), None, probe=False)
+        broken.circuit_breaker.record_failure(clock.monotonic(), None, probe=False)
     assert broken.wants_more
     broken.put(SendTask(intent(1)))
     assert not broken.wants_more

@@ -20,7 +20,7 @@ def test_exports_are_old_enough_to_be_read_at_once(tmp_path: Path) -> None:
 def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     """The error names --folder and --serve."""
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigError, match="not empty\n.*--folder.*--serve"), demo_folder.opened(tmp_path):
+    with pytest.raises(ConfigError, match="not empty\n.*--folder.*--serve"), demo_folder.run_demo_servers(tmp_path):
         pytest.fail("the folder was used")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -31,7 +31,7 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     below = tmp_path / "file" / "x"
     with (
         pytest.raises(ConfigError, match="cannot be created: Not a directory"),
-        demo_folder.opened(below),
+        demo_folder.run_demo_servers(below),
     ):
         pytest.fail("the folder was used")
 
@@ -39,4 +39,4 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 def test_only_a_demo_folder_can_be_served(tmp_path: Path) -> None:
     """A folder without the demo's config is refused before a server starts."""
     with pytest.raises(ConfigError, match="is not a demo folder"):
-        demo_folder.keep_open(tmp_path, lambda _: pytest.fail("it was served"))
+        demo_folder.serve_existing(tmp_path, lambda _: pytest.fail("it was served"))

@@ -15,11 +15,11 @@ from tests.unit.formats.edi import layout_of
 from crossdock.errors import RecordError
 from crossdock.reading.formats.file_formats import read_rows
 from crossdock.values.records import JSON, LINE, REFUSED
-from crossdock.writing.files.content_model import FileOperation
-from crossdock.writing.files.file_content import FileContent, FileContentConfig, FileFacts, FileRecord
+from crossdock.writing.files.content_interface import FileOperation
+from crossdock.writing.files.content_kinds import FileContent, FileContentConfig, FileRecord, WrittenFileFacts
 
 _CONTENT: TypeAdapter[FileContent] = TypeAdapter(FileContentConfig)
-FACTS = FileFacts(7, datetime(2026, 11, 1, 8, 5, tzinfo=ZoneInfo("America/New_York")), "ORDERS_7.txt")
+FACTS = WrittenFileFacts(7, datetime(2026, 11, 1, 8, 5, tzinfo=ZoneInfo("America/New_York")), "ORDERS_7.txt")
 
 
 def content_of(**keys: Any) -> FileContent:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.unit.files.contents import content_of, lines, record, refusal, text_of
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.writing.files.content_model import OPERATIONS
+from crossdock.writing.files.content_interface import OPERATIONS
 
 D = Decimal
 AT = "2026-11-01T05:30:00.250Z"

@@ -13,8 +13,8 @@ from tests.unit.files.contents import FACTS, content_of, record
 from crossdock.values import yaml_reader
 from crossdock.values.docstring_schemas import DocumentedModel
 from crossdock.writing.files.cells import Cell
+from crossdock.writing.files.content_kinds import CONTENTS, FileContentConfig
 from crossdock.writing.files.edi_content import ready_contents
-from crossdock.writing.files.file_content import CONTENTS, FileContentConfig
 
 PAGES = Path(__file__).parents[3] / "docs" / "how_to" / "exchange_files"
 EXAMPLES = [

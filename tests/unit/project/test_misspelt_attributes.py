@@ -14,7 +14,7 @@ from crossdock.config.project.stream_class_checks import check_declaration
 from crossdock.errors import ConfigError
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.webhooks import Webhooks
-from crossdock.writing.targets.guarded_target import fault_of
+from crossdock.writing.targets.guarded_target import fault_of_class
 
 
 class Things(Stream[Any]):
@@ -125,7 +125,7 @@ class Received(Webhooks[Any]):
 
 def test_a_target_and_webhooks_are_checked_too() -> None:
     """A name that is nearly one of ours, and a value of another type."""
-    assert (fault_of(Slow()) or "").startswith("setle_s: did you mean 'settle_s'?; see class Slow, line ")
-    assert (fault_of(Hurried()) or "").startswith("in_flight is str instead of int; see class Hurried, line ")
+    assert (fault_of_class(Slow()) or "").startswith("setle_s: did you mean 'settle_s'?; see class Slow, line ")
+    assert (fault_of_class(Hurried()) or "").startswith("in_flight is str instead of int; see class Hurried, line ")
     made = Received([], [], lambda _: ())
     assert misspelt_attribute(made, lambda *_: True) == (Received, "topic_header: did you mean 'topic_headers'?")

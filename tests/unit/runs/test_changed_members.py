@@ -13,7 +13,7 @@ from tests.unit.state.samples import intent
 from crossdock.runs import changed_members as module
 from crossdock.runs.changed_members import changed_members
 from crossdock.state import State
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 
 BEFORE = {"name": "Bolt", "unitPrice": "1.50", "items": [{"quantity": 1}, {"quantity": 2}]}
 
@@ -56,7 +56,7 @@ def test_examples_have_no_personal_values(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.intents.add([update(1, {"name": "Amsel", "unitPrice": "2.00"})], run_id=run, fence=1, at=AT)
-        found = changed_members(tx.run_details, run, Masks({"wms.products": frozenset({"name"})}))
+        found = changed_members(tx.run_details, run, PersonalDataMasks({"wms.products": frozenset({"name"})}))
     examples = {each.member: each.examples[0].difference[1:] for each in found.members}
     assert examples == {"/name": ("(personal)", "(personal)"), "/unitPrice": ("1.50", "2.00")}
 

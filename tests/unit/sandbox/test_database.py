@@ -15,7 +15,7 @@ class Writes:
     def __init__(self, path: Path) -> None:
         self.connection = database.connect(path)
         self.connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
-        self.writer = database.Writer(self.connection)
+        self.writer = database.GroupCommitWriter(self.connection)
         self.outside = database.connect(path)
 
     def seen(self) -> list[int]:

@@ -188,7 +188,7 @@ def test_a_client_is_created_and_gets_tokens(sandbox: Sandbox, person: Person) -
     assert_accessible(answer.text)
     (client,) = sandbox.clients.listed()
     assert (client["tenant"], client["scopes"]) == ("acme", ["customers:read"])
-    assert sandbox.clients.authenticated(client["id"], key_in(answer))
+    assert sandbox.clients.authenticate(client["id"], key_in(answer))
     for path in (CLIENTS, f"{CLIENTS}/{client['id']}"):
         shown = person.get(path)
         assert client["id"] in shown.text

@@ -3,7 +3,7 @@ from __future__ import annotations
 import jinja2
 import pytest
 
-from crossdock.sandbox.page_responses import html, render, style
+from crossdock.sandbox.page_responses import html_response, render, style_response
 
 
 def test_values_are_escaped() -> None:
@@ -21,7 +21,7 @@ def test_a_missing_value_is_an_error() -> None:
 
 def test_the_style_loads_nothing() -> None:
     """It refers to no other file, and has a dark form."""
-    text = bytes(style().body).decode()
+    text = bytes(style_response().body).decode()
     assert "url(" not in text
     assert "@import" not in text
     assert "prefers-color-scheme: dark" in text
@@ -29,5 +29,5 @@ def test_the_style_loads_nothing() -> None:
 
 def test_a_page_has_its_status() -> None:
     """It is HTML in UTF-8."""
-    answer = html("ä", 404)
+    answer = html_response("ä", 404)
     assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")

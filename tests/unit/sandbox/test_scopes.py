@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.scopes import NAMES, SCOPES, include, is_scope, permitted_records
+from crossdock.sandbox.scopes import NAMES, SCOPES, includes, is_scope, permitted_records
 
 NARROWED = st.builds(
     "{}:{}:{}".format,
@@ -49,7 +49,7 @@ def test_a_scope_that_is_included_permits_nothing_more(granted: list[str], wante
         for access in ACCESSES:
             most, asked = permitted_records(text, resource, access), permitted_records(wanted, resource, access)
             permits_no_more &= most is None or (asked is not None and asked <= most)
-    if include(text, wanted):
+    if includes(text, wanted):
         assert permits_no_more
     elif not wanted.startswith(("*", "webhooks")):  # webhooks are no resource
         assert not permits_no_more

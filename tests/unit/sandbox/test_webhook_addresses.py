@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.webhook_addresses import MAX_URL, is_allowed, url_fault
+from crossdock.sandbox.webhook_addresses import MAX_URL, is_address_allowed, url_fault
 
 HOSTILE = [
     "http://169.254.169.254/latest/meta-data",  # metadata
@@ -78,21 +78,21 @@ def test_a_url_of_the_internet_or_this_machine_is_accepted(url: str) -> None:
 )
 def test_a_name_must_not_lead_to_an_internal_address(address: str) -> None:
     """A public name that is resolved to a special address is refused, to a loopback one as well."""
-    assert not is_allowed(address, "hooks.example.com")
+    assert not is_address_allowed(address, "hooks.example.com")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
 def test_names_of_this_machine_lead_to_this_machine_only(host: str) -> None:
     """localhost with an address elsewhere, even a public one, is refused."""
-    assert is_allowed("127.0.0.1", host)
-    assert is_allowed("::1", host)
-    assert not any(is_allowed(each, host) for each in ("8.8.8.8", "10.0.0.1", "::ffff:127.0.0.1", "::1%lo"))
+    assert is_address_allowed("127.0.0.1", host)
+    assert is_address_allowed("::1", host)
+    assert not any(is_address_allowed(each, host) for each in ("8.8.8.8", "10.0.0.1", "::ffff:127.0.0.1", "::1%lo"))
 
 
 @given(st.ip_addresses())
 def test_only_global_unicast_addresses_are_public(address: IPv4Address | IPv6Address) -> None:
     """No address that is private, link-local, loopback, reserved or multicast is reached by a name."""
-    allowed = is_allowed(str(address), "hooks.example.com")
+    allowed = is_address_allowed(str(address), "hooks.example.com")
     special = address.is_private or address.is_link_local or address.is_multicast or address.is_unspecified
     assert not (allowed and (special or address.is_loopback or address.is_reserved))
 
@@ -102,4 +102,4 @@ def test_an_ipv4_address_cannot_hide_in_an_ipv6_one(address: IPv4Address) -> Non
     """Mapped, NAT64 and 6to4 forms of any IPv4 address are refused."""
     number = int(address)
     for form in ((0xFFFF << 32) | number, (0x64FF9B << 96) | number, (0x2002 << 112) | (number << 80)):
-        assert not is_allowed(str(IPv6Address(form)), "hooks.example.com")
+        assert not is_address_allowed(str(IPv6Address(form)), "hooks.example.com")

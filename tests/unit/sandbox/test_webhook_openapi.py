@@ -11,11 +11,11 @@ from tests.unit.sandbox.webhook_receiver import Receiver, Webhooks
 
 from crossdock.sandbox import openapi_schemas, webhook_paths
 from crossdock.sandbox.webhook_openapi import paths
-from crossdock.sandbox.webhook_subscriptions import WebhookSubscription
+from crossdock.sandbox.webhook_subscriptions import SubscriptionBody
 
 
 def schema(name: str) -> Draft202012Validator:
-    found = openapi_schemas.standalone(name, "http://sandbox.test")
+    found = openapi_schemas.standalone_schema(name, "http://sandbox.test")
     assert found is not None
     return Draft202012Validator(found)
 
@@ -38,7 +38,7 @@ def test_every_path_and_method_is_described_and_assumed() -> None:
 def test_the_schema_of_the_input_is_that_of_the_model() -> None:
     """The same members and the same URLs."""
     members = openapi_schemas.components()["WebhookSubscription"]["properties"]
-    assert set(members) == set(WebhookSubscription.model_fields)
+    assert set(members) == set(SubscriptionBody.model_fields)
     check = schema("WebhookSubscription")
     for urls, accepted in ((GOOD, True), (HOSTILE, False)):
         for url in urls:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.webhook_deliveries import DELAYS_S, JITTER, next_attempt_s
+from crossdock.sandbox.webhook_deliveries import DELAYS_S, JITTER, seconds_to_next_attempt
 
 
 def test_the_schedule_is_the_published_one() -> None:
@@ -15,7 +15,7 @@ def test_the_schedule_is_the_published_one() -> None:
 @given(st.integers(0, 30))
 def test_a_delay_is_never_shorter_and_at_most_a_tenth_longer(made: int) -> None:
     """After the last attempt there is none."""
-    delay_s = next_attempt_s(made)
+    delay_s = seconds_to_next_attempt(made)
     if made >= 10:
         assert delay_s is None
     else:

@@ -12,7 +12,7 @@ import trustme
 from tests.unit.sandbox.webhook_receiver import Receiver
 
 from crossdock.sandbox import webhook_transport
-from crossdock.sandbox.webhook_transport import Answer, WebhookTransport
+from crossdock.sandbox.webhook_transport import AttemptOutcome, WebhookTransport
 
 HEADERS = {"webhook-id": "evt_1", "content-type": "application/json"}
 BODY = b'{"a":1.50}'
@@ -24,7 +24,7 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
-def post(url: str, *addresses: str, timeout_s: float = 30.0) -> Answer:
+def post(url: str, *addresses: str, timeout_s: float = 30.0) -> AttemptOutcome:
     """Send one request; with *addresses*, these are what the host is resolved to."""
 
     async def resolve(host: str, port: int) -> list[str]:
@@ -40,7 +40,7 @@ def post(url: str, *addresses: str, timeout_s: float = 30.0) -> Answer:
 def test_the_body_is_sent_as_it_is(receiver: Receiver) -> None:
     """The receiver gets the same bytes and headers, and any 2xx is a success."""
     receiver.answer = lambda _: 299
-    assert post(receiver.url) == Answer(299, None)
+    assert post(receiver.url) == AttemptOutcome(299, None)
     (received,) = receiver.received
     assert received.body == BODY
     assert (received.headers["webhook-id"], received.headers["host"]) == ("evt_1", receiver.url[7:-5])
@@ -50,7 +50,7 @@ def test_the_body_is_sent_as_it_is(receiver: Receiver) -> None:
 def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
     """One request is sent, and the problem says so."""
     receiver.answer = lambda _: status
-    assert post(receiver.url) == Answer(status, f"response {status}, a redirect is not followed")
+    assert post(receiver.url) == AttemptOutcome(status, f"response {status}, a redirect is not followed")
     assert len(receiver.received) == 1
 
 
@@ -82,7 +82,7 @@ def test_a_name_is_resolved_once_and_the_connection_uses_that_address(monkeypatc
     answer = asyncio.run(transport.post("https://hooks.example.com/", HEADERS, BODY))
     transport.close()
     assert (resolved, connected) == (["hooks.example.com"], ["8.8.8.8"])
-    assert answer == Answer(None, "the receiver cannot be reached")
+    assert answer == AttemptOutcome(None, "the receiver cannot be reached")
 
 
 def test_a_url_is_checked_again_before_it_is_used(receiver: Receiver) -> None:
@@ -95,7 +95,7 @@ def test_a_receiver_that_does_not_answer_is_given_up() -> None:
     """The limit is for the whole attempt."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         answer = post(f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout_s=0.05)
-    assert answer == Answer(None, "no response within 0.05 s")
+    assert answer == AttemptOutcome(None, "no response within 0.05 s")
 
 
 def test_a_response_that_is_not_http_is_a_failure() -> None:
@@ -112,7 +112,7 @@ def test_a_response_that_is_not_http_is_a_failure() -> None:
         thread.start()
         answer = post(f"http://127.0.0.1:{server.getsockname()[1]}/")
         thread.join()
-    assert answer == Answer(None, "the connection failed before a complete response")
+    assert answer == AttemptOutcome(None, "the connection failed before a complete response")
 
 
 def test_a_certificate_is_verified(receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,10 +125,10 @@ def test_a_certificate_is_verified(receiver: Receiver, tmp_path: Path, monkeypat
     receiver.socket = context.wrap_socket(receiver.socket, server_side=True, do_handshake_on_connect=False)
     url = f"https://localhost:{receiver.server_port}/"
     webhook_transport._tls_context.cache_clear()
-    assert post(url, "127.0.0.1") == Answer(None, "the receiver's certificate is not valid, or TLS failed")
+    assert post(url, "127.0.0.1") == AttemptOutcome(None, "the receiver's certificate is not valid, or TLS failed")
     assert receiver.received == []
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     webhook_transport._tls_context.cache_clear()
-    assert post(url, "127.0.0.1") == Answer(200, None)
+    assert post(url, "127.0.0.1") == AttemptOutcome(200, None)
     webhook_transport._tls_context.cache_clear()

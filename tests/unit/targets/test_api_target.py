@@ -16,7 +16,7 @@ from crossdock.sources import Api, ApiAnswer
 from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Rule, Target
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
-from crossdock.writing.targets.guarded_target import fault_of
+from crossdock.writing.targets.guarded_target import fault_of_class
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ class WithoutDeletes(OrderTarget):
 def test_a_method_that_a_resource_needs() -> None:
     """A resource with deletes needs the method `delete`, and one that is looked up first needs `create_from`."""
     needed = "it has no method delete, which its resource orders needs; see class WithoutDeletes, line"
-    assert (fault_of(WithoutDeletes()) or "").startswith(needed)
+    assert (fault_of_class(WithoutDeletes()) or "").startswith(needed)
     target = OrderTarget()
-    assert fault_of(target) is None
+    assert fault_of_class(target) is None
     target.resources = orders(EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})))
-    assert "no method create_from" in (fault_of(target) or "")
+    assert "no method create_from" in (fault_of_class(target) or "")
 
 
 def test_a_target_without_a_connection_says_so() -> None:

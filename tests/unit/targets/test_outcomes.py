@@ -21,7 +21,7 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Not
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 
@@ -148,8 +148,8 @@ def test_a_mask_does_not_lengthen_a_pointer() -> None:
         body=exact_json.dumps({"name": "bob"}), before=None, after=None, if_match=None, raw={},
     )  # fmt: skip
     given = Outcome("rejected", "", 422, pointer="/bob" * 75)
-    masks = Masks(resources={("platform", "customer"): frozenset({"name"})})
-    masked = masks.applied([intent], given).pointer
+    masks = PersonalDataMasks(resources={("platform", "customer"): frozenset({"name"})})
+    masked = masks.masked_outcome([intent], given).pointer
     assert masked is not None
     assert (len(masked), "bob" in masked) == (problem_answers.MAX_POINTER, False)
 
@@ -599,7 +599,7 @@ def test_a_cache_does_not_know_what_was_just_made(headers: dict[str, str], kind:
     """What it has found before the create is no answer to a look-up after it."""
     told = Answer(status, headers, body)
     found = outcomes.of_look_up(told, ExpectedRecord(target_id=None if status == 200 else "7"))
-    assert (found.kind, outcomes.unless_cached(found, told).kind) == ("absent", kind)
+    assert (found.kind, outcomes.unavailable_if_cached(found, told).kind) == ("absent", kind)
 
 
 BY_ADDRESS = outcomes.RecordShape(id="/url", id_form="/orders/{id}/")
@@ -661,4 +661,4 @@ def test_an_answer_may_say_when_the_record_was_changed(body: bytes, expected: st
 def test_help_says_what_each_kind_of_outcome_does() -> None:
     """Apart from those that only the engine makes."""
     engine = {"expired", "staged", "answered", "unmade", "undecided"}
-    assert {kind for kind in get_args(outcomes.Class) if f"``{kind}``" not in str(Outcome.__doc__)} == engine
+    assert {kind for kind in get_args(outcomes.OutcomeKind) if f"``{kind}``" not in str(Outcome.__doc__)} == engine

@@ -12,7 +12,7 @@ import pytest
 from crossdock import Connector, Context, LineDraft, OrderDraft, RawBatch, Record, RecordError, Reference, Stream
 from crossdock.errors import CrossdockError
 from crossdock.sources import Cursor, HttpSettings
-from crossdock.testing.continued_lists import listed_at
+from crossdock.testing.continued_lists import path_of_only_list
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.testing.requested_times import contains_cursor
 
@@ -221,7 +221,7 @@ def test_a_parameter_that_is_not_stated_is_a_gap() -> None:
 )
 def test_a_list_is_told_apart_from_a_record_that_has_one(body: Any, place: Any) -> None:
     """An order with its lines is no list of lines."""
-    assert listed_at(body) == place
+    assert path_of_only_list(body) == place
 
 
 @pytest.mark.parametrize(

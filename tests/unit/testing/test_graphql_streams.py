@@ -127,7 +127,7 @@ def test_a_reading_that_is_left_in_the_middle_keeps_no_secret() -> None:
     import os
 
     case = ProductsContract()
-    bound = case._bound()
+    bound = case._bound_stream()
     items = case._pulled(bound)
     assert next(items) is not None
     assert "SHOP_TOKEN" not in os.environ

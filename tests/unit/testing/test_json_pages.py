@@ -7,7 +7,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing.json_pages import RecordList, in_reverse, lists, record_lists, value_at_path, without_records
+from crossdock.testing.json_pages import (
+    RecordList,
+    in_reverse,
+    outermost_lists,
+    record_lists,
+    value_at_path,
+    without_records,
+)
 
 PAGES = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5)
 
@@ -15,7 +22,7 @@ PAGES = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5
 def test_lists_are_found_with_their_paths() -> None:
     """A list inside of another is part of its records."""
     page = {"data": {"orders": [{"lines": [1]}]}, "notes": [], "count": 1}
-    assert dict(lists(page)) == {("data", "orders"): [{"lines": [1]}], ("notes",): []}
+    assert dict(outermost_lists(page)) == {("data", "orders"): [{"lines": [1]}], ("notes",): []}
     assert value_at_path(page, ("data", "orders", 0, "lines")) == [1]
     assert value_at_path(page, ("data", "missing", "x")) is None
 

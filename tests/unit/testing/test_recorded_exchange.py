@@ -15,11 +15,11 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Its name identifies the exchange."""
     answer = {"json": {"price": Number("1.50"), "name": "Größe"}}
     made = RecordedExchange("GET", "https://a.example/x", [("a", "1"), ("a", "")], {}, 200, [("etag", '"x"')], answer)
-    (tmp_path / "0001.json").write_text(made.text(), encoding="utf-8")
+    (tmp_path / "0001.json").write_text(made.file_text(), encoding="utf-8")
     read = RecordedExchange.read(tmp_path / "0001.json")
     assert read == made
     assert (read.file, read.path, read.origin) == ("0001.json", "/x", "https://a.example")
-    assert '"price": 1.50' in made.text()
+    assert '"price": 1.50' in made.file_text()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from crossdock.testing.sandbox_effects import differences, done, stored
+from crossdock.testing.sandbox_effects import count_effects, count_stored, describe_differences
 
 
 def effect(operation: str, resource: str, own_id: str, **body: Any) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def test_ids_are_replaced_and_equal_invoices_counted() -> None:
         effect("create", "invoice", "inv_1", **INVOICE),
         effect("create", "invoice", "inv_2", **INVOICE),
     ]
-    assert stored(happened) == {
+    assert count_stored(happened) == {
         'customer {"externalId":"shop:7","name":"Ada"}': 1,
         'invoice {"customerId":"shop:7","items":[{"unitPrice":9.5}]}': 2,
     }
@@ -34,16 +34,16 @@ def test_the_last_body_is_stored_and_every_effect_is_done() -> None:
     """An update replaces the body, and a deleted record is not stored; each is an effect of its own."""
     updated = effect("update", "customer", "cus_1", externalId="shop:7", name="Bo")
     deleted = effect("delete", "customer", "cus_1", externalId="shop:7", name="Bo")
-    assert list(stored([CUSTOMER, updated])) == ['customer {"externalId":"shop:7","name":"Bo"}']
-    assert not stored([CUSTOMER, updated, deleted])
-    assert [each.split()[0] for each in done([CUSTOMER, updated, deleted])] == ["create", "update", "delete"]
+    assert list(count_stored([CUSTOMER, updated])) == ['customer {"externalId":"shop:7","name":"Bo"}']
+    assert not count_stored([CUSTOMER, updated, deleted])
+    assert [each.split()[0] for each in count_effects([CUSTOMER, updated, deleted])] == ["create", "update", "delete"]
 
 
 def test_differences_are_counted_by_kind() -> None:
     """What is missing, what is there more than once, and what was never expected."""
-    assert differences(Counter("aab"), Counter("aab")) == ""
-    assert differences(Counter("ab"), Counter("bb")).split("\n")[1:] == [
+    assert describe_differences(Counter("aab"), Counter("aab")) == ""
+    assert describe_differences(Counter("ab"), Counter("bb")).split("\n")[1:] == [
         "  1 missing, such as a",
         "  1 delivered more than once, such as b",
     ]
-    assert "1 unexpected, such as c" in differences(Counter("a"), Counter("ac"))
+    assert "1 unexpected, such as c" in describe_differences(Counter("a"), Counter("ac"))

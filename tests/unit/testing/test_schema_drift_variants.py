@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import Record
-from crossdock.testing.schema_drift_variants import drifted, drifted_objects, numbers_in, with_numbers
+from crossdock.testing.schema_drift_variants import drift_variants, drifted_objects, numbers_in, with_numbers
 from crossdock.values import exact_json
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -33,7 +33,7 @@ def test_a_variant_leaves_its_original_alone(item: dict[str, Any]) -> None:
 def test_a_row_of_text_has_variants_of_its_cells() -> None:
     """Cells may be null, empty or another text; a column cannot be missing, since the engine refuses such a file."""
     record = Record("1", ({"K": "1", "P": "2.50"},), "f.csv", (2,))
-    assert len(list(drifted(record))) == 6
+    assert len(list(drift_variants(record))) == 6
     changed = {place: put(Decimal("7.1234")).row[place] for place, put in with_numbers(record)}
     assert changed == {"K": "7.1234", "P": "7.1234"}
     assert record.row == {"K": "1", "P": "2.50"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crossdock.testing import readable_json
 from crossdock.testing.sensitive_data import PersonalMembers
-from crossdock.testing.sensitive_data_removal import CleanedTexts
+from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
 
 EMAIL = "ada.lovelace@analytical.example.org"
 NAME = "Ada Lovelace"
@@ -24,14 +24,14 @@ CUSTOMER = {"customer": {"id": 7, "name": NAME, "email": EMAIL}}
 
 def cleaned(*values: Any, credentials: tuple[str, ...] = ()) -> list[Any]:
     """*values* after both passes."""
-    texts = CleanedTexts(PersonalMembers())
+    texts = SensitiveDataRemover(PersonalMembers())
     for credential in credentials:
         texts.add_credential(credential)
     read = [readable_json.loads(json.dumps(value)) for value in values]
     for value in read:
-        texts.json(value)
+        texts.clean_json(value)
     texts.collecting = False
-    return [json.loads(readable_json.dumps(texts.json(value))) for value in read]
+    return [json.loads(readable_json.dumps(texts.clean_json(value))) for value in read]
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {

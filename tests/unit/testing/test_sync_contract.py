@@ -7,7 +7,7 @@ from tests.unit.testing import checkpointed_connector as seeded
 from tests.unit.testing.checkpointed_connector import CheckpointedContract, CheckpointedOrders
 from tests.unit.testing.reference_connector import passes
 
-from crossdock.testing.sync_contract import _stops
+from crossdock.testing.sync_contract import _items_to_stop_after
 
 
 class TestCheckpointed(CheckpointedContract):
@@ -46,4 +46,4 @@ def test_a_seeded_bug_is_found(bug: type[CheckpointedOrders]) -> None:
 )
 def test_runs_end_where_records_are(number: int, with_rows: list[int], stops: list[int]) -> None:
     """After all items, or around those with rows, of which there may be too many."""
-    assert _stops(number, with_rows) == stops
+    assert _items_to_stop_after(number, with_rows) == stops

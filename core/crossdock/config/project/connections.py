@@ -31,7 +31,7 @@ from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.connector_target import ConnectorTarget
-from crossdock.writing.targets.guarded_target import fault_of, guarded_target
+from crossdock.writing.targets.guarded_target import fault_of_class, guarded_target
 from crossdock.writing.targets.target import Target, TargetResource
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _checked_resources(connector: Connector[Any], made: object) -> Mapping[str, 
     resources: object = getattr(made, "resources", None)
     if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
         raise _wrong_result_error(connector, "target", made, "a target whose resources are TargetResource by name")
-    if fault := fault_of(made):
+    if fault := fault_of_class(made):
         raise AuthorCodeError("target", f"made an object that cannot be used: {fault}")
     return resources
 

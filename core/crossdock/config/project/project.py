@@ -46,7 +46,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_durations import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
 from crossdock.values.yaml_reader import Place
-from crossdock.writing.delivery.senders import Masks
+from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
 
@@ -95,13 +95,15 @@ class Project:
     # ---- streams
 
     @property
-    def masks(self) -> Masks:
+    def masks(self) -> PersonalDataMasks:
         resources = {
             (target.name, name): kind.personal
             for target in self.targets(SystemClock()).values()
             for name, kind in target.resources.items()
         }
-        return Masks({name: frozenset(stream.personal) for name, stream in self._named_streams()}, resources)
+        return PersonalDataMasks(
+            {name: frozenset(stream.personal) for name, stream in self._named_streams()}, resources
+        )
 
     @property
     def adopting_streams(self) -> frozenset[str]:

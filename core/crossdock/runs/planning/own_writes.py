@@ -12,7 +12,7 @@ from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction
 from crossdock.values.records import JSON
-from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.payload_comparison import holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Kind, Operation, make_intent
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 from crossdock.writing.targets.target import TargetResource
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Planner:
         return True
 
     def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
-        return self._run.own_records.of_others(self._bound.scope, key_hashes) if self._run else set()
+        return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
     def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
@@ -247,7 +247,7 @@ class Planner:
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
             operation = self._checked(self._operation(read, after, binding))
-            self.updates += operation.is_limited
+            self.updates += operation.counts_against_update_limits
             planned.operations.append(operation)
 
     def _may_match(self, number: int) -> bool:

@@ -100,7 +100,7 @@ def updates(
             for operation in chunk.operations:
                 if operation.binding is None:
                     known.add((operation.scope, operation.identity.key_hash))
-                elif operation.is_limited:
+                elif operation.counts_against_update_limits:
                     yield operation
         chunks = planner.next_round()
     if planner.stopped is not None:

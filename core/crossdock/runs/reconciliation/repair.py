@@ -89,7 +89,7 @@ def apply(
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
 
         with run.opened(names):
-            run.records.read()
+            run.records.begin_reading()
             session.state.run_transaction(_corrections(found, run.report.run, clock))
             run.deliver(run.streams, source)
         return run.report

@@ -126,7 +126,7 @@ class _Application:
             delivered = tx.delivered_history.streams_and_scopes(sorted(self._undone.runs))
         check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.opened(set(names)):
-            self._run.records.read()
+            self._run.records.begin_reading()
             self._run.deliver((), _nothing)
             if not self._run.report.errors:
                 covers = {each.stream: each.covers for each in begun}
@@ -149,7 +149,7 @@ class _Application:
                 undo.find_references(beginning=bound.name)
             return DecidedOperations(bound, operations(undo.records(bound)), expected[bound.name])
 
-        run.records.read()
+        run.records.begin_reading()
         run.deliver(run.streams[::-1], source)
 
     def _ended(self, names: Sequence[str]) -> Report:

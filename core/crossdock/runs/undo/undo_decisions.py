@@ -12,7 +12,7 @@ from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
 from crossdock.values.records import Record
 from crossdock.writing.delivery.operations import Kind, Operation
-from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.payload_comparison import difference
 
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together

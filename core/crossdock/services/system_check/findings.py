@@ -77,7 +77,7 @@ def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
 def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     try:
-        access = platform_access.reach(loaded.platform, loaded.probed_resources)
+        access = platform_access.check_access(loaded.platform, loaded.probed_resources)
     except CrossdockError as error:
         yield "platform", _failed(error)
         return
@@ -105,7 +105,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
 def _clock(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
-    platform_access.check_ahead(profile, ahead_s)
+    platform_access.check_clock_difference(profile, ahead_s)
     if abs(ahead_s) < _SAME_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"

@@ -26,17 +26,17 @@ _PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[SftpServer]:
+def run_demo_servers(folder: Path) -> Iterator[SftpServer]:
     """Create a demo folder, run both servers on it, and yield the warehouse's.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create(folder)
-    with SandboxServer(folder / "sandbox", port=stable_port()) as platform, _warehouse(folder) as warehouse:
+    create_folder(folder)
+    with SandboxServer(folder / "sandbox", port=stable_port()) as platform, _warehouse_server(folder) as warehouse:
         _write_secret(folder / _PASSWORD, warehouse.password)
         _write_secret(folder / _KEY, platform.api_key)
-        facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_address(warehouse)}
+        facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_warehouse_address(warehouse)}
         template = Template(files("crossdock.testing.demo").joinpath("config.yaml").read_text("utf-8"))
         (folder / CONFIG).write_text(template.substitute(facts), "utf-8")
         yield warehouse
@@ -52,7 +52,7 @@ def write_exports(day: int, folder: Path) -> None:
         unfinished.rename(folder / name)
 
 
-def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
+def serve_existing(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
     """Serve the sandbox and the warehouse of an existing demo folder until SIGINT or SIGTERM.
 
     The sandbox keeps the address that the state is pinned to; that of the warehouse is new and written to the config.
@@ -71,7 +71,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
             hint="create one with 'crossdock demo'",
             code="demo_folder_unsuitable",
         )
-    with _warehouse(folder) as warehouse:
+    with _warehouse_server(folder) as warehouse:
         warehouse.password = (folder / _PASSWORD).read_text().strip()
         text = _with_address(config, warehouse)
 
@@ -86,7 +86,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
             raise ConfigError(error.message, where=error.where, hint=hint, code=error.code) from error
 
 
-def create(folder: Path) -> None:
+def create_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -110,19 +110,19 @@ def stable_port() -> int:
     return 0
 
 
-def _warehouse(folder: Path) -> SftpServer:
+def _warehouse_server(folder: Path) -> SftpServer:
     (folder / "warehouse" / "out").mkdir(parents=True, exist_ok=True)
     return SftpServer(folder / "warehouse")
 
 
-def _address(warehouse: SftpServer) -> dict[str, str]:
+def _warehouse_address(warehouse: SftpServer) -> dict[str, str]:
     return {"port": str(warehouse.port), "host_key": warehouse.fingerprint}
 
 
 def _with_address(config: Path, warehouse: SftpServer) -> str:
     """Replace the address of the warehouse in the config by the current one."""
     text = config.read_text("utf-8")
-    for name, value in _address(warehouse).items():
+    for name, value in _warehouse_address(warehouse).items():
         marked = re.compile(rf"""^( *{name}: *"?)[^\s"]+(?="? *{_MARK})""", re.MULTILINE)
         text, found = marked.subn(rf"\g<1>{value}", text)
         if found != 1:

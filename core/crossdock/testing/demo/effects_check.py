@@ -13,7 +13,7 @@ from crossdock.values import exact_json
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 
-def compare(project: Project, reports: list[Report]) -> Counter[str]:
+def check_effects(project: Project, reports: list[Report]) -> Counter[str]:
     """Count the effects by operation. There must be exactly one for each delivery in the reports and in the state.
 
     Raises:

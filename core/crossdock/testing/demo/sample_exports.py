@@ -41,14 +41,14 @@ def _file(header: str, rows: Iterable[Row], delimiter: str, *, trailer: bool = F
     return "".join(f"{line}\r\n" for line in (header, *lines, *end)).encode("cp1252")
 
 
-def _random(*seed: object) -> random.Random:
+def _seeded_random(*seed: object) -> random.Random:
     return random.Random(repr(seed))  # noqa: S311  nothing here is secret
 
 
 def _shuffled(day: int, rows: Iterable[Row]) -> list[Row]:
     """In another order each day, as rows of a table without an order are."""
     listed = list(rows)
-    _random("order", day).shuffle(listed)
+    _seeded_random("order", day).shuffle(listed)
     return listed
 
 
@@ -58,7 +58,7 @@ def _sku(number: int) -> str:
 
 def _price(item: int, day: int) -> Decimal:
     """With two to four decimals; every twentieth item costs more from day 2."""
-    rng = _random("price", item)
+    rng = _seeded_random("price", item)
     raised = 150 if day > 1 and item % 20 == 5 else 0
     return Decimal(rng.randint(500, 99_999) + raised).scaleb(-rng.choice((2, 2, 3, 4)))
 
@@ -74,7 +74,7 @@ def _customers(day: int) -> Iterator[Row]:
 
 
 def _customer(number: int) -> Row:
-    rng = _random("customer", number)
+    rng = _seeded_random("customer", number)
     email = f"buyer{number}@example.com" if rng.random() < 0.7 else "NULL"
     name, (city, country) = f"{rng.choice(_NAMES)} {number % 100}  ", rng.choice(_CITIES)
     return number, name, email, f"Dock {rng.randint(1, 90)}", city, country, "2026-10-01"
@@ -82,7 +82,7 @@ def _customer(number: int) -> Row:
 
 def _items(day: int) -> Iterator[Row]:
     for number in range(1, ITEMS + (day > 1)):
-        rng = _random("item", number)
+        rng = _seeded_random("item", number)
         name = f"{rng.choice(_THINGS)} {rng.choice(_LOOKS)}"
         yield _sku(number), f"{name:32}", rng.choice(("PCE", "BOX")), _price(number, day)
 
@@ -94,7 +94,7 @@ def _bins() -> Iterator[Row]:
 
 def _lots(day: int) -> Iterator[Row]:
     for number in range(1, LOTS + 1):
-        rng = _random("lot", number)
+        rng = _seeded_random("lot", number)
         sold = 5 * (day - 1) if number % 50 == 0 else 0  # two lots in a hundred lose stock each day
         bin_code, item = f"{rng.choice('ABC')}-{rng.randint(1, 10):02}", rng.randint(1, ITEMS - 1)
         expiry = "00000000" if rng.random() < 0.5 else f"2027{rng.randint(1, 12):02}28"
@@ -108,7 +108,7 @@ def _invoices(day: int) -> Iterator[Row]:
 
 
 def _invoice(number: int, day: int) -> Iterator[Row]:
-    rng = _random("invoice", number)
+    rng = _seeded_random("invoice", number)
     customer = LATE_CUSTOMER if number == 70050 else 20000 + rng.randint(1, CUSTOMERS)
     state = "CANCELLED" if number in CANCELLED else "OPEN"
     for line in range(rng.randint(1, 4)):

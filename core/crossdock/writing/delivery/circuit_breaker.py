@@ -40,7 +40,7 @@ class CircuitBreaker:
     def wait_s(self, now: float) -> float:
         return 0.0 if self._probe_at is None else max(0.0, self._probe_at - now)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Record that the target decided on a request, whatever the decision."""
         self.worked, self.failing_since, self.probes = True, None, 0
         if self._probe_at is not None:
@@ -50,7 +50,7 @@ class CircuitBreaker:
             self._window += 1
         self._latest.append(True)
 
-    def failed(self, now: float, retry_after_s: float | None, *, probe: bool) -> None:
+    def record_failure(self, now: float, retry_after_s: float | None, *, probe: bool) -> None:
         """Record that a request got no decision. Only a *probe* was sent while the breaker was open."""
         if self.failing_since is None:
             self.failing_since = now

@@ -21,7 +21,7 @@ from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    def knows(self, intent: Intent) -> bool:
+    def has_read_all_for(self, intent: Intent) -> bool:
         """Return whether all records were read that the create *intent* could have made."""
 
     def claim(self, intent: Intent) -> str | None:
@@ -84,7 +84,7 @@ class DeliveryContext:
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
 
-    def refused(self, error: CrossdockError) -> None:
+    def add_refusal(self, error: CrossdockError) -> None:
         if len(self.refusals) < REPORTED_AT_MOST:
             self.refusals.append(error)
         else:
@@ -101,11 +101,11 @@ class DeliveryContext:
         self.blocked.clear()
         return refusals
 
-    def reset(self) -> None:
+    def reset_after_stop(self) -> None:
         self.stop = None
         self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
-    def leave(self, task: SendTask) -> None:
+    def leave_to_next_run(self, task: SendTask) -> None:
         """Leave an intent to the next run: in doubt if it may have been executed, otherwise pending.
 
         Of a stored batch the next run sees whether it was, so there is nothing that a person could decide yet.
@@ -118,7 +118,7 @@ class DeliveryContext:
 
 
 @dataclass(slots=True)
-class Counters:
+class RequestCounters:
     """The requests of a run so far, including look-ups. *throttled* counts those that were answered 429."""
 
     requests: int = 0
@@ -138,8 +138,8 @@ class DeliveringRun:
     id: int
     clock: Clock
     interrupt: threading.Event
-    own_records: OwnRecords = field(default_factory=lambda: RecordsInProgress().begin())
-    counters: Counters = field(default_factory=Counters)
+    own_records: OwnRecords = field(default_factory=lambda: RecordsInProgress().begin_run())
+    counters: RequestCounters = field(default_factory=RequestCounters)
     only_unchanged: Unchanged | None = None
     warn: Callable[[str], None] = lambda _: None
     may_pause: Callable[[], bool] = lambda: False

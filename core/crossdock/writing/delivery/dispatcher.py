@@ -59,10 +59,10 @@ class Dispatcher:
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
-        Unsent records of the streams *later* that are written once are sent only when `release` is called.
+        Unsent records of the streams *later* that are written once are sent only when `deliver_held_back` is called.
         """
         decisions = Decisions()
-        self._own_records.work_on(intents)
+        self._own_records.begin_work_on(intents)
         for intent in intents:
             if intent.place is None:
                 self._policy.resume(intent, decisions)
@@ -71,12 +71,12 @@ class Dispatcher:
         self._commit(decisions)
         self._delivery.resuming = True
         try:
-            yield from self._delivering()
+            yield from self._deliver_queued()
             self._queue.release(but=later)
-            yield from self._delivering()
+            yield from self._deliver_queued()
         except PostponedError as error:
             self._run.warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
-            self._delivery.reset()
+            self._delivery.reset_after_stop()
         self._delivery.resuming = False
 
     def _stored_batches(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
@@ -94,12 +94,12 @@ class Dispatcher:
         """Return why stored batches were left out since the last call; they stay in the state."""
         return self._delivery.take_refusals()
 
-    def release(self) -> bool:
+    def deliver_held_back(self) -> bool:
         """Deliver what `resume` held back. Returns and fails as `deliver`."""
         self._queue.release()
         return self.deliver(iter(()))
 
-    def _delivering(self) -> Iterator[None]:
+    def _deliver_queued(self) -> Iterator[None]:
         while not self.deliver(iter(())):
             yield
 
@@ -113,20 +113,20 @@ class Dispatcher:
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
-            elif self._waits() and not self._in_flight and self._run.may_pause():
+            elif self._is_waiting_for_target() and not self._in_flight and self._run.may_pause():
                 return False
         if self._delivery.stop is not None:
-            self.put_back()
+            self.leave_to_next_run()
             raise self._delivery.stop
         return True
 
-    def _waits(self) -> bool:
+    def _is_waiting_for_target(self) -> bool:
         """Whether the target is unavailable, or has not carried out what it was given."""
-        return self._queue.circuit_breaker.is_open or self._queue.is_pending
+        return self._queue.circuit_breaker.is_open or self._queue.has_only_pending_batches
 
-    def put_back(self) -> None:
+    def leave_to_next_run(self) -> None:
         """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
-        left = self._policy.give_back()
+        left = self._policy.leave_all_queued()
         self._writer.write_outcomes(left)
         for intent in left:
             self._report_settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
@@ -138,32 +138,32 @@ class Dispatcher:
             (one.scope, one.identity.key_hash) == (intent.scope, intent.identity.key_hash) for one in successors
         )
         if not goes_on:
-            self._own_records.settled(intent)
+            self._own_records.end_work_on(intent)
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
         try:
             return self._decide_and_send(chunks)
         finally:
-            self._own_records.stored()
+            self._own_records.end_planning()
 
     def _decide_and_send(self, chunks: Iterator[Chunk]) -> bool:
         decisions = Decisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
         if self._delivery.stop is None and self._queue.wants_more:
-            chunk, fresh = self._next(chunks, decisions)
+            chunk, fresh = self._next_chunk(chunks, decisions)
             if chunk is None:
-                self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
+                self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
         decisions.settled += chunk.settled if chunk is not None else ()
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.admit(intent, decisions)
-        for result in self._gather(wait=not chunk):
-            self._take_back(result, decisions)
+        for result in self._collect_results(wait=not chunk):
+            self._decide_on_result(result, decisions)
         for intent in decisions.successors:
             self._policy.admit(intent, decisions, looked_up=True)
         self._report_availability()
-        leaving = self._leaving(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
+        leaving = self._batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
         self._send(leaving)
@@ -179,7 +179,7 @@ class Dispatcher:
         if made := [batch for batch in leaving if batch.unmade is None]:
             self._senders.put(made, len(self._in_flight))
 
-    def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
+    def _next_chunk(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
@@ -191,16 +191,16 @@ class Dispatcher:
             self._delivery.stop_with(error)
             return None, []
 
-    def _take_back(self, result: SendResult, decisions: Decisions) -> None:
+    def _decide_on_result(self, result: SendResult, decisions: Decisions) -> None:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
             self._allowance.record_lost(batch.token)
-            self._policy.blocked(batch.tasks, result.error, decisions)
+            self._policy.leave_out_batch(batch.tasks, result.error, decisions)
             return
         if result.error is not None:
             for task in batch.tasks:
-                self._policy.failed(task, result.error)
+                self._policy.stop_after_exception(task, result.error)
             return
         throttled = next((each for each in result.outcomes if each.kind == "throttled"), None)
         self._run.counters.throttled += throttled is not None
@@ -227,7 +227,7 @@ class Dispatcher:
         leaving: Sequence[SendBatch] = (),
     ) -> None:
         self._run.counters.requests += sum(batch.tasks[0].purpose != "stage" for batch in leaving)
-        self._own_records.work_on([*fresh, *decisions.successors])
+        self._own_records.begin_work_on([*fresh, *decisions.successors])
         self._writer.commit(decisions, chunk, list(fresh), list(leaving))
         self._in_flight.update((batch.tasks[0].intent.id, batch) for batch in leaving)
         for item in decisions.settled:
@@ -246,22 +246,22 @@ class Dispatcher:
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 
-    def _leaving(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
+    def _batches_to_send(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
-        batches = self._queue.take(min(self._room(), self._queue.due()), only_full=only_full)
+        batches = self._queue.take(min(self._free_slots(), self._queue.make_due_ready()), only_full=only_full)
         tokens = self._allowance.take(len(batches)) if batches else []
         self._queue.put_back(batches[len(tokens) :])
         leaving = []
         for batch, token in zip(batches, tokens, strict=False):
-            tasks = [task for task in batch if self._policy.may_leave(task, decisions)]
+            tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(self._staged_first(tasks), token))
+                leaving.append(SendBatch(self._with_stage_purpose(tasks), token))
             else:
                 self._allowance.record_lost(token)
-        self._queue.count([batch.tasks for batch in leaving])
+        self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
-    def _staged_first(self, tasks: list[SendTask]) -> list[SendTask]:
+    def _with_stage_purpose(self, tasks: list[SendTask]) -> list[SendTask]:
         """Have a stored batch staged before it is handed over."""
         profile = self._delivery.target.resources[tasks[0].intent.resource].batch
         if profile is not None and profile.stored:
@@ -269,13 +269,13 @@ class Dispatcher:
                 task.purpose = "send" if task.is_staged else "stage"
         return tasks
 
-    def _room(self) -> int:
+    def _free_slots(self) -> int:
         number = len(self._in_flight)
         return min(
             self._allowance.free_slots(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number)
         )
 
-    def _gather(self, *, wait: bool) -> list[SendResult]:
+    def _collect_results(self, *, wait: bool) -> list[SendResult]:
         wait_s = self._idle_s() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:
@@ -297,11 +297,11 @@ class Dispatcher:
         """Return how long nothing can be sent, unless an answer comes first."""
         if self._delivery.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
-        if self._in_flight and self._room() == 0:
+        if self._in_flight and self._free_slots() == 0:
             return 1.0
         now = self._clock.monotonic()
-        if not self._queue.due():
-            wait_s = self._queue.next_s(now)
+        if not self._queue.make_due_ready():
+            wait_s = self._queue.seconds_to_next(now)
         else:
             wait_s = max(self._queue.circuit_breaker.wait_s(now), self._allowance.wait_s())
         return min(1.0, max(GATHER_S, wait_s))

@@ -10,8 +10,8 @@ from typing import Any
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
+from crossdock.writing.targets.payload_comparison import holds
 from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
@@ -36,12 +36,12 @@ def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
     return rule
 
 
-def is_held(intent: Intent, target: Target, *, state_restored: bool) -> bool:
+def is_held_back(intent: Intent, target: Target, *, state_restored: bool) -> bool:
     """Return whether an unsent *intent* waits: an old state may have forgotten that such records were sent."""
     return not (state_restored or target.resources[intent.resource].endpoint.can_verify(intent.operation))
 
 
-def may_be_forgotten(intent: Intent) -> bool:
+def may_be_executed_since_backup(intent: Intent) -> bool:
     """Return whether *intent* of a restored state may have been executed after the backup was made."""
     was_sent = intent.first_sent_at is not None and intent.attempts
     return intent.operation == "create" and intent.resolved_at is None and not was_sent
@@ -54,36 +54,38 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
     would send, even if its source has changed since. Members that a look-up does not show as they were sent do not
     count.
     """
-    wanted = _unnamed(intent, target)
+    wanted = _payload_without_name(intent, target)
     if member is not None and wanted.get(member) is not None:
         return bool(held.get(member) != wanted[member])
-    return _is_less_than_half(wanted, held)
+    return _matches_less_than_half(wanted, held)
 
 
-def differs(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
+def shows_other_content(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
     """Return whether an existing record that the create *intent* may have made shows less than half of what it sent.
 
     Members that a look-up does not show say nothing.
     """
-    return _is_less_than_half({name: value for name, value in _unnamed(intent, target).items() if name in held}, held)
+    return _matches_less_than_half(
+        {name: value for name, value in _payload_without_name(intent, target).items() if name in held}, held
+    )
 
 
-def _unnamed(intent: Intent, target: Target) -> dict[str, Any]:
+def _payload_without_name(intent: Intent, target: Target) -> dict[str, Any]:
     kind = target.resources[intent.resource]
     names = kind.name_members
     return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name not in names}
 
 
-def _is_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
+def _matches_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
     same = sum(holds({name: held.get(name)}, {name: value}) for name, value in wanted.items())
     return 2 * same < len(wanted)
 
 
-def are_too_many(others: int, accepted: int) -> bool:
+def are_too_many_conflicts(others: int, accepted: int) -> bool:
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
-def conflict_with_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
+def conflict_outcome(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
     pointer = target.resources[intent.resource].name_pointer
@@ -108,7 +110,9 @@ def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, ot
     )
 
 
-def concerns_all(intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]) -> RemoteError | None:
+def error_for_all_records(
+    intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]
+) -> RemoteError | None:
     """Return the error of a refusal that concerns every record. *accepted* are resources with a delivered record."""
     answer, where = f"{outcome.message} (HTTP {outcome.status})", target.address
     advice = target.advice(intent.resource, outcome.status)

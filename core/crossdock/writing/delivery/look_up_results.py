@@ -13,16 +13,16 @@ from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations import (
     changed_by_others,
-    created_from,
-    decided_again,
+    create_after_look_up,
     payload_after,
+    successor_after_look_up,
     takes_over,
 )
 from crossdock.writing.delivery.retries_and_look_ups import Retries
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.payload_comparison import holds
 
 _CHANGED = Outcome(
     "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
@@ -40,15 +40,15 @@ class LookUpResults:
         self._others = 0  # records of others with this state's external ids
         self.accepted = 0  # operations that the target has executed
 
-    def expected(self, task: SendTask) -> bool:
+    def may_exist_already(self, task: SendTask) -> bool:
         """Return whether the target may already have the record of a create although the state is sound."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
-    def conflicts(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+    def decide_conflict(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
-        is_conflict, expected = outcome.reason == "conflict", self.expected(task)
+        is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
         resource = self._target.resources[task.intent.resource]
         about_name = is_conflict and outcome.pointer in {None, resource.name_pointer}
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
@@ -58,7 +58,7 @@ class LookUpResults:
         elif is_conflict and task.retry_state.ambiguous:
             self._retries.retry(task, outcome, decisions)
         elif is_conflict and not expected:
-            self.not_visible(task, outcome, decisions)
+            self.decide_without_look_up(task, outcome, decisions)
         else:
             return False
         return True
@@ -66,14 +66,14 @@ class LookUpResults:
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:
             case "found":
-                self.found(task, outcome, decisions)
+                self.decide_found(task, outcome, decisions)
             case "absent":
-                self.absent(task, outcome, decisions)
+                self.decide_absent(task, outcome, decisions)
             case _:
-                self.removed(task, outcome, decisions)
+                self.decide_removed(task, outcome, decisions)
 
-    def found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        if self._may_be_of_others(task, outcome, decisions):
+    def decide_found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        if self._decide_if_of_others(task, outcome, decisions):
             return
         assert outcome.held is not None
         intent, ours = task.intent, task.retry_state.ambiguous
@@ -83,38 +83,38 @@ class LookUpResults:
         if unnamed and (write_once or (ours and intent.identity.stream not in self._run.rules.adopting)):
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        if (lost := self._lost_match(intent, outcome.held)) is not None:
+        if (lost := self._rejection_of_lost_match(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
-        successor = decided_again(intent, self._run.target, outcome.held, outcome.etag)
+        successor = successor_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        refused = task.retry_state.refusal or self._changed_meanwhile(intent, outcome.held, outcome.etag)
+        refused = task.retry_state.refusal or self._rejection_of_change(intent, outcome.held, outcome.etag)
         if refused is not None:
             decisions.settle("rejected", intent, refused)
             return
         if task.retry_state.accepted:
             self.leave_in_doubt(task, _NOT_SEEN, decisions)
             return
-        self._replace(intent, successor, decisions)
+        self._replace_intent(intent, successor, decisions)
 
-    def _may_be_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+    def _decide_if_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
         """Decide about an existing record that may not be ours; otherwise return False."""
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
         takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
         may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
-        if task.retry_state.conflict is not None and not self.expected(task):
-            self._unexpected(task, outcome, decisions)
-        elif may_be_ours and in_doubt_rules.differs(intent, outcome.held, self._target):
+        if task.retry_state.conflict is not None and not self.may_exist_already(task):
+            self._decide_unexpected(task, outcome, decisions)
+        elif may_be_ours and in_doubt_rules.shows_other_content(intent, outcome.held, self._target):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
             self.leave_in_doubt(task, message, decisions)
         else:
             return False
         return True
 
-    def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
+    def _rejection_of_lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
         if member is None or not takes_over(intent, self._target):
             return None
@@ -123,7 +123,7 @@ class LookUpResults:
         message = f"the record that was to be taken over has another {member} now; nothing was written"
         return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
 
-    def _changed_meanwhile(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
+    def _rejection_of_change(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
         """Return the rejection of an operation that must not overwrite what others have changed, or None."""
         is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
         before = None if intent.before is None else self._target.resources[intent.resource].comparable(intent.before)
@@ -135,10 +135,10 @@ class LookUpResults:
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
 
-    def changed(self, task: SendTask, decisions: Decisions) -> None:
+    def reject_changed(self, task: SendTask, decisions: Decisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
-    def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
+    def _replace_intent(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -149,7 +149,7 @@ class LookUpResults:
         decisions.moved.append(intent)
         decisions.successors.append(successor)
 
-    def absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Handle a look-up that found nothing: what was in doubt was not executed."""
         intent, retry_state = task.intent, task.retry_state
         if intent.operation == "delete":
@@ -162,24 +162,24 @@ class LookUpResults:
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
-            self._create(intent, outcome.held or {}, decisions)
+            self._create_after_look_up(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
             self._run.queue.put(replace(task, purpose="send"))
 
-    def _create(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
+    def _create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
         try:
-            successor = created_from(intent, self._target, held)
+            successor = create_after_look_up(intent, self._target, held)
         except RecordError as error:
             refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
             decisions.settle("rejected", intent, refused)
         else:
-            self._replace(intent, successor, decisions)
+            self._replace_intent(intent, successor, decisions)
 
-    def removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Handle a look-up that found only removed records: the create may have been executed and undone."""
         if task.retry_state.conflict is not None:
-            self.absent(task, outcome, decisions)
+            self.decide_absent(task, outcome, decisions)
             return
         message = "the target has a removed record of this name, which may be this one"
         self.leave_in_doubt(task, message, decisions)
@@ -189,28 +189,28 @@ class LookUpResults:
         decisions.add_attempt(replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
-    def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
+    def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
         if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
-            self._stop_forgetful(task, decisions)
+            self._stop_for_forgotten_records(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)
 
-    def _unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)
         if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):
-            self._stop_forgetful(task, decisions)
+            self._stop_for_forgotten_records(task, decisions)
             return
         self._others += 1
-        if in_doubt_rules.are_too_many(self._others, self.accepted):
-            self._stop_forgetful(task, decisions, others=self._others)
+        if in_doubt_rules.are_too_many_conflicts(self._others, self.accepted):
+            self._stop_for_forgotten_records(task, decisions, others=self._others)
             return
-        refused = in_doubt_rules.conflict_with_others(task.intent, outcome, self._target)
+        refused = in_doubt_rules.conflict_outcome(task.intent, outcome, self._target)
         decisions.settle("rejected", task.intent, refused)
 
-    def _stop_forgetful(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
+    def _stop_for_forgotten_records(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
         self._run.stop_with(

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.values.records import Record
-from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
+from crossdock.writing.targets.payload_comparison import difference, limited_to_wanted, with_patch_applied
 from crossdock.writing.targets.target import BatchItem, EndpointProfile, Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
@@ -47,7 +47,7 @@ class Operation:
         return BatchItem(self.kind, name, payload)
 
     @property
-    def is_limited(self) -> bool:
+    def counts_against_update_limits(self) -> bool:
         """Whether it counts against the limits of updates.
 
         A create whose second step is due does not, nor does an adopted record, whose content was unknown.
@@ -66,19 +66,19 @@ def make_intent(operation: Operation, target: Target, counter: int, salt: str = 
     from a look-up.
     """
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
-    request = _request(operation, target)
+    request = _request_of(operation, target)
     if request.path:
         request = target.with_key(operation.scope.resource, request, key)
-    return _intent(operation, request, key, counter)
+    return _new_intent(operation, request, key, counter)
 
 
-def unsent_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
+def intent_without_request(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of an *operation* that has no request. It is settled without being sent."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
-    return _intent(operation, Request("", ""), key, counter)
+    return _new_intent(operation, Request("", ""), key, counter)
 
 
-def _intent(operation: Operation, request: Request, key: str, counter: int) -> Intent:
+def _new_intent(operation: Operation, request: Request, key: str, counter: int) -> Intent:
     scope, identity, binding = operation.scope, operation.identity, operation.binding
     before = binding.payload if binding else None
     return Intent(
@@ -99,7 +99,7 @@ def _intent(operation: Operation, request: Request, key: str, counter: int) -> I
     )
 
 
-def _request(operation: Operation, target: Target) -> Request:
+def _request_of(operation: Operation, target: Target) -> Request:
     resource, binding = operation.scope.resource, operation.binding
     if operation.kind == "create":
         return request_to_create(resource, operation.after, target)
@@ -113,7 +113,7 @@ def _request(operation: Operation, target: Target) -> Request:
 
 
 def request_to_create(resource: str, payload: dict[str, Any], target: Target) -> Request:
-    """Return the request of a create; one without a path if it is made from a look-up, by `created_from`."""
+    """Return the request of a create; one without a path if it is made from a look-up, by `create_after_look_up`."""
     if is_looked_up_first("create", None, target.resources[resource].endpoint):
         return Request("POST", "")
     return target.create(resource, payload)
@@ -160,7 +160,7 @@ def batch_item(intent: Intent, target: Target) -> BatchItem:
     return BatchItem(cast("Kind", intent.operation), name, payload_in_batch(intent))
 
 
-def bytes_after(intent: Intent) -> bytes:
+def payload_bytes_after(intent: Intent) -> bytes:
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
@@ -189,7 +189,7 @@ def changed_by_others(intent: Intent, held: dict[str, Any], target: Target) -> t
     return None
 
 
-def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
+def successor_after_look_up(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
     """Make the intent that turns what the target *held* into what *intent* wants; None if nothing differs.
 
     An update changes only its own members and keeps what others have changed meanwhile. If the content of the target
@@ -200,8 +200,8 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
     after = payload_after(intent)
     known = None if takes_over(intent, target) else intent.before
     wanted = after if known is None else difference(known, after)
-    before = as_wanted(target.resources[intent.resource].comparable(held), wanted)
-    changes = difference(before, patched(before, wanted))
+    before = limited_to_wanted(target.resources[intent.resource].comparable(held), wanted)
+    changes = difference(before, with_patch_applied(before, wanted))
     if intent.operation == "delete":
         kind: Kind = "delete"
         request = target.delete(intent.resource, intent.target_id)
@@ -210,15 +210,15 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
         request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
-    return replace(_renewed(intent, target, kind, request), before=known or before, if_match=etag)
+    return replace(_successor(intent, target, kind, request), before=known or before, if_match=etag)
 
 
-def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
+def create_after_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
     request = target.create_from(intent.resource, payload_after(intent), held)
-    return _renewed(intent, target, "create", request)
+    return _successor(intent, target, "create", request)
 
 
-def _renewed(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
+def _successor(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
     counter = intent.counter + 1
     key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key)
     request = target.with_key(intent.resource, request, key)

@@ -17,7 +17,7 @@ from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
 
 
-def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
+def check_target_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_target_id(target_id):
         raise ConfigError(
@@ -41,14 +41,14 @@ def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
 
 
 def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
-    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `check_id` does."""
-    check_id(intents, target_id)
+    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `check_target_id`."""
+    check_target_id(intents, target_id)
     if not intents:
         return
     for intent in intents:
         intent.status, intent.resolved_at = "delivered", at
     outcome = Outcome("delivered", target_id=target_id)
-    settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
+    settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run_id(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
@@ -97,7 +97,7 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
         None,
         intent.counter,
     )
-    tx.bindings.put(scope, [held], run_id=_last_run(tx), at=at)
+    tx.bindings.put(scope, [held], run_id=_last_run_id(tx), at=at)
 
 
 def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
@@ -125,14 +125,14 @@ def drop(
         hint = "run a sync, which hands the file over; then withdraw the record by a change or a cancellation"
         message = f"the {member.operation} of {member.identity.key} is part of a file, which is handed over as it is"
         raise ConfigError(message, hint=hint, code="decision_impossible")
-    given_up = [_of_intent(intent) for intent in intents]
-    unsent = _unsent_of(tx, [*dead_letters, *waiting])
+    given_up = [_dead_letter_of_intent(intent) for intent in intents]
+    unsent = _pending_intents_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.write_outcomes([*intents, *unsent], at=at)
     # a record may wait for its second step while the first is in doubt: then the waiting one counts, and comes last
-    given_up += [_of_waiting(record) for record in waiting]
-    tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
+    given_up += [_dead_letter_of_waiting(record) for record in waiting]
+    tx.dead_letters.put(given_up, run_id=_last_run_id(tx), at=at)
     for stream in {each.identity.stream for each in (*dead_letters, *given_up)}:
         hashes = [each.identity.key_hash for each in (*dead_letters, *given_up) if each.identity.stream == stream]
         tx.dead_letters.drop(stream, hashes)
@@ -174,7 +174,7 @@ def _unsettled(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list
     ]
 
 
-def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
+def _pending_intents_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
     meant = {(record.identity.stream, record.identity.key_hash) for record in records}
     return [
         each
@@ -183,11 +183,11 @@ def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -
     ]
 
 
-def _last_run(tx: Transaction) -> int:
+def _last_run_id(tx: Transaction) -> int:
     return tx.runs.listed(limit=1)[0].id
 
 
-def _of_waiting(record: WaitingRecord) -> DeadLetter:
+def _dead_letter_of_waiting(record: WaitingRecord) -> DeadLetter:
     return DeadLetter(
         identity=record.identity,
         stage="references",
@@ -199,7 +199,7 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
     )
 
 
-def _of_intent(intent: Intent) -> DeadLetter:
+def _dead_letter_of_intent(intent: Intent) -> DeadLetter:
     outcome = Outcome("rejected", "dropped by an operator while it was pending")
     dead_letter = settlement.dead_letter(Settlement(intent, outcome))
     return replace(dead_letter, code="conflict", mapped=payload_after(intent))

@@ -55,27 +55,27 @@ class OutcomePolicy:
 
     def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
-        with self._settling(intent, decisions):
+        with self._settling_failures_of_code(intent, decisions):
             self._admit(intent, decisions, looked_up=looked_up)
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
         if intent.resource in self._run.blocked:
             self._retries.leave_out(SendTask(intent), Outcome("unavailable"), decisions)
-        elif not looked_up and self._may_be_forgotten(intent):
-            self._admit_forgettable(intent, decisions)
+        elif not looked_up and self._may_be_executed_since_backup(intent):
+            self._admit_possibly_executed(intent, decisions)
         elif not looked_up and self._needs_look_up(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
 
-    def _may_be_forgotten(self, intent: Intent) -> bool:
-        return self._run.doubts.restored and in_doubt_rules.may_be_forgotten(intent)
+    def _may_be_executed_since_backup(self, intent: Intent) -> bool:
+        return self._run.doubts.restored and in_doubt_rules.may_be_executed_since_backup(intent)
 
-    def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
+    def _admit_possibly_executed(self, intent: Intent, decisions: Decisions) -> None:
         known = self._run.forgotten
         if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
-        elif known is None or not known.knows(intent):
+        elif known is None or not known.has_read_all_for(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
         elif (target_id := known.claim(intent)) is None:
@@ -99,11 +99,11 @@ class OutcomePolicy:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
-        with self._settling(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
+        with self._settling_failures_of_code(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
-            elif self._may_be_forgotten(intent):
-                self._admit_forgettable(intent, decisions)
+            elif self._may_be_executed_since_backup(intent):
+                self._admit_possibly_executed(intent, decisions)
             else:
                 self._resume_sent(intent, decisions, intent.first_sent_at)
 
@@ -120,12 +120,12 @@ class OutcomePolicy:
         if was_sent and not (is_taken and stored.destination == self._target.destination(stored.resource)):
             message = f"may have been handed over to {stored.destination}, and the config has another place now"
             for intent in intents:
-                decisions.explain(intent, Outcome("in_doubt", message), at=self._clock.now())
+                decisions.explain_doubt(intent, Outcome("in_doubt", message), at=self._clock.now())
                 decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
             return
         tasks = [SendTask(intent, retry_state=RetryState(ambiguous=was_sent), is_staged=was_sent) for intent in intents]
         first, *others = tasks
-        first.lead(others, stored)
+        first.assign_stored_batch(others, stored)
         self._run.queue.put(first)
 
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
@@ -155,8 +155,8 @@ class OutcomePolicy:
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
             intent.method, intent.path = request.method, request.path
-        if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
-            self._run.queue.hold(SendTask(intent))
+        if in_doubt_rules.is_held_back(intent, self._target, state_restored=self._run.doubts.restored):
+            self._run.queue.hold_back(SendTask(intent))
         elif intent.operation != "create" and self._changed_request(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
@@ -168,65 +168,65 @@ class OutcomePolicy:
         is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
         return None if is_same else request
 
-    def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
+    def may_be_sent(self, task: SendTask, decisions: Decisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
         rule: Rule | None = None
-        with self._settling(task.intent, decisions, task.retry_state):
+        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
             rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
-        self._retries.delay(task, 0.0, outcome, decisions, free=True)
+        self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
         return False
 
-    def give_back(self) -> list[Intent]:
-        left = self._run.queue.clear()
+    def leave_all_queued(self) -> list[Intent]:
+        left = self._run.queue.take_out()
         for task in left:
-            self._run.leave(task)
+            self._run.leave_to_next_run(task)
         return [task.intent for task in left]
 
     # ---- what came back
 
-    def failed(self, task: SendTask, error: BaseException) -> None:
+    def stop_after_exception(self, task: SendTask, error: BaseException) -> None:
         """End the run after an exception. An unexpected one does not show whether the request was sent."""
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
         self._run.stop_with(error)
         self._run.queue.put(task)
 
-    def blocked(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
+    def leave_out_batch(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
         """Leave out a stored batch whose place takes nothing, and all others of its resource.
 
         If only its name is taken, the others go on.
         """
-        self._run.refused(error)
+        self._run.add_refusal(error)
         if not isinstance(error, RefusedError):
             self._run.blocked.add(tasks[0].intent.resource)
-            tasks = [*tasks, *self._run.queue.clear(tasks[0].intent.resource)]
+            tasks = [*tasks, *self._run.queue.take_out(tasks[0].intent.resource)]
         for task in tasks:
             self._retries.leave_out(task, Outcome("unavailable", error.message), decisions)
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
-        with self._settling(task.intent, decisions, task.retry_state):
+        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             if is_undone or (refused_whole and outcome.status != 401):
-                self._divide(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
+                self._divide_batch(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
             else:
                 self._decide(task, outcome, decisions)
 
-    def _divide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, is_undone: bool) -> None:
+    def _divide_batch(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, is_undone: bool) -> None:
         """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
         if outcome.status is not None and task.is_first:
-            self._run.queue.circuit_breaker.succeeded()
+            self._run.queue.circuit_breaker.record_success()
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
         message = f"refused {task.batch_size} records together: {outcome.message}"
         if is_undone or profile.atomic:
             decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
-            self._retries.delay_smaller(task, outcome, decisions)
+            self._retries.retry_in_smaller_batch(task, outcome, decisions)
         else:
             doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
             decisions.add_attempt(task, doubt, at=self._clock.now())
@@ -237,35 +237,39 @@ class OutcomePolicy:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
             else:
-                self._code_failed(task, outcome, decisions)
+                self._settle_failed_code(task, outcome, decisions)
                 return
         if task.purpose == "ping" and outcome.kind != "throttled":
-            self._retries.pinged(task, outcome, decisions)
+            self._retries.decide_after_ping(task, outcome, decisions)
             return
         if outcome.kind == "expired":
-            self._retries.delay(task, 0.0, outcome, decisions, free=True)
+            self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
             return
         decisions.keep_receipt(task, outcome)
         decisions.add_attempt(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
-            self._throttled(task, outcome, decisions)
+            self._retry_throttled(task, outcome, decisions)
             return
         conflict = task.retry_state.conflict
-        if conflict is not None and outcome.status in {403, 404, 405} and not self._look_up_results.expected(task):
-            self._look_up_results.not_visible(task, conflict, decisions)
+        if (
+            conflict is not None
+            and outcome.status in {403, 404, 405}
+            and not self._look_up_results.may_exist_already(task)
+        ):
+            self._look_up_results.decide_without_look_up(task, conflict, decisions)
             return
         breaker = self._run.queue.circuit_breaker
         if outcome.kind in {"unavailable", "in_doubt"}:
             if task.is_first:
-                breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+                breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
             self._retries.retry(task, outcome, decisions)
             return
         if task.is_first:
-            breaker.succeeded()
+            breaker.record_success()
         self._throttled_since = None
-        self._answered(task, outcome, decisions)
+        self._decide_answered(task, outcome, decisions)
 
-    def _pending(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _ask_again_later(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Ask again for the outcomes of a stored batch after a pause, or leave that to the next run."""
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
@@ -276,7 +280,7 @@ class OutcomePolicy:
             if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
                 self._not_finished.add(batch)
                 hint = "the next run asks again; nothing is sent twice"
-                self._run.refused(
+                self._run.add_refusal(
                     RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
                 )
         if batch in self._not_finished:
@@ -294,18 +298,20 @@ class OutcomePolicy:
         decisions.moved.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(replace(task, purpose="look_up"), after_s, free=True)
 
-    def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _settle_failed_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
-            self._run.queue.circuit_breaker.succeeded()
+            self._run.queue.circuit_breaker.record_success()
         decisions.add_attempt(
             task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now()
         )
         self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
 
     @contextmanager
-    def _settling(self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None) -> Iterator[None]:
+    def _settling_failures_of_code(
+        self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None
+    ) -> Iterator[None]:
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
@@ -313,18 +319,18 @@ class OutcomePolicy:
             self._settle_failed(intent, outcomes.rejected_by_target_code(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
-        if self._may_be_forgotten(intent):
+        if self._may_be_executed_since_backup(intent):
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
         kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
         reason = None if ambiguous else outcome.reason or "target_failed"
         if ambiguous and intent.id:
-            decisions.explain(intent, outcome, at=self._clock.now())
+            decisions.explain_doubt(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
-    def _throttled(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
         if task.stored is not None and not task.retry_state.ambiguous:  # its target may have no way to find that out
-            self._run.leave(task)
+            self._run.leave_to_next_run(task)
             decisions.moved.append(task.intent)
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
@@ -336,17 +342,17 @@ class OutcomePolicy:
                 UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")
             )
 
-    def _answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(replace(task, purpose="send", is_staged=True), first=True)
             case "pending" if task.stored is not None:
-                self._pending(task, outcome, decisions)
+                self._ask_again_later(task, outcome, decisions)
             case "pending":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
                 self._verify_accepted(replace(task, batch_size=1), decisions, settle_s)
-            case "delivered" if self._is_acknowledged(task):
+            case "delivered" if self._awaits_acknowledgement(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
                 self._accepted.add(task.intent.resource)
@@ -356,15 +362,15 @@ class OutcomePolicy:
                 self._look_up_results.decide(task, outcome, decisions)
             case "changed" if self._is_plain_create(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
-                self._refused(task, refused, decisions)
+                self._decide_refused(task, refused, decisions)
             case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
-                self._look_up_results.changed(task, decisions)
+                self._look_up_results.reject_changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:
-                self._refused(task, outcome, decisions)
+                self._decide_refused(task, outcome, decisions)
 
-    def _is_acknowledged(self, task: SendTask) -> bool:
+    def _awaits_acknowledgement(self, task: SendTask) -> bool:
         profile = self._target.resources[task.intent.resource].batch
         return task.stored is not None and profile is not None and profile.acknowledged_within_s is not None
 
@@ -377,7 +383,7 @@ class OutcomePolicy:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
-    def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
             self._verify_gone(task, outcome, decisions)
@@ -387,8 +393,8 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
             self._verify_refused_delete(task, outcome, decisions)
-        elif intent.operation != "create" or not self._look_up_results.conflicts(task, outcome, decisions):
-            self._rejected(task, outcome, decisions)
+        elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
+            self._reject_or_stop(task, outcome, decisions)
 
     def _verify_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
@@ -415,8 +421,8 @@ class OutcomePolicy:
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
-    def _rejected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        concerns_all = in_doubt_rules.concerns_all(task.intent, outcome, self._target, self._accepted)
+    def _reject_or_stop(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        concerns_all = in_doubt_rules.error_for_all_records(task.intent, outcome, self._target, self._accepted)
         if concerns_all is None:
             decisions.settle("rejected", task.intent, outcome)
             return

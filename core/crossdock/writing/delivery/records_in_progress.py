@@ -34,7 +34,7 @@ class RecordsInProgress:
         self.runs: list[OwnRecords] = []
         self.marks: dict[Record, _Mark] = {}
 
-    def begin(self) -> OwnRecords:
+    def begin_run(self) -> OwnRecords:
         run = OwnRecords(self)
         with self.lock:
             self.runs.append(run)
@@ -51,29 +51,29 @@ class OwnRecords:
         self._turn: threading.Lock | None = None  # while it is held
 
     def end(self) -> None:
-        self.stored()
+        self.end_planning()
         self._since = None
         with self._all.lock:
             self._all.runs.remove(self)
             for record in self._own:
-                self._settle(record)
-            self._forget()
+                self._mark_ended(record)
+            self._remove_unneeded_marks()
 
-    def read(self) -> None:
+    def begin_reading(self) -> None:
         """Record that the run begins to read what it will plan."""
         with self._all.lock:
             self._all.time += 1
             self._since = self._all.time
-            self._forget()
+            self._remove_unneeded_marks()
 
     def mark_all_planned(self) -> None:
         """Record that everything read is planned."""
         with self._all.lock:
             self._since = None
-            self._forget()
+            self._remove_unneeded_marks()
 
-    def of_others(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
-        """Return what this run must not plan now. No other run plans for the target until `stored`."""
+    def begin_planning(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
+        """Return what this run must not plan now. No other run plans for the target until `end_planning`."""
         if self._turn is None:
             with self._all.lock:
                 turn = self._all.turns.setdefault(scope.target, threading.Lock())
@@ -86,18 +86,18 @@ class OwnRecords:
 
     def _is_of_another(self, record: Record) -> bool:
         mark = self._all.marks.get(record)
-        return mark is not None and mark.run is not self and self.is_concerned(mark)
+        return mark is not None and mark.run is not self and self.may_have_read_older_version(mark)
 
-    def is_concerned(self, mark: _Mark) -> bool:
+    def may_have_read_older_version(self, mark: _Mark) -> bool:
         """Return whether this run may have read an older version of the record."""
         return mark.ended is None or (self._since is not None and mark.ended > self._since)
 
-    def is_worked_on(self, scope: Scope, key_hash: int) -> bool:
+    def is_worked_on_by_others(self, scope: Scope, key_hash: int) -> bool:
         with self._all.lock:
             mark = self._all.marks.get((scope, key_hash))
             return mark is not None and mark.run is not self and mark.ended is None
 
-    def work_on(self, intents: Iterable[Intent]) -> None:
+    def begin_work_on(self, intents: Iterable[Intent]) -> None:
         """Record that the run is about to store *intents*."""
         with self._all.lock:
             for intent in intents:
@@ -105,23 +105,23 @@ class OwnRecords:
                 self._all.marks[record] = _Mark(self)
                 self._own.add(record)
 
-    def stored(self) -> None:
+    def end_planning(self) -> None:
         if self._turn is not None:
             turn, self._turn = self._turn, None
             turn.release()
 
-    def settled(self, intent: Intent) -> None:
+    def end_work_on(self, intent: Intent) -> None:
         record = intent.scope, intent.identity.key_hash
         with self._all.lock:
             self._own.discard(record)
-            self._settle(record)
+            self._mark_ended(record)
 
-    def without_others(self, unsettled: Iterable[Intent]) -> list[Intent]:
+    def without_records_of_others(self, unsettled: Iterable[Intent]) -> list[Intent]:
         with self._all.lock:
             marks = ((intent, self._all.marks.get((intent.scope, intent.identity.key_hash))) for intent in unsettled)
             return [intent for intent, mark in marks if mark is None or mark.run is self or mark.ended is not None]
 
-    def _settle(self, record: Record) -> None:
+    def _mark_ended(self, record: Record) -> None:
         mark = self._all.marks.get(record)
         if mark is None or mark.run is not self:
             return
@@ -131,9 +131,9 @@ class OwnRecords:
             del self._all.marks[record]
 
     def _is_needed(self, mark: _Mark) -> bool:
-        return any(run is not mark.run and run.is_concerned(mark) for run in self._all.runs)
+        return any(run is not mark.run and run.may_have_read_older_version(mark) for run in self._all.runs)
 
-    def _forget(self) -> None:
+    def _remove_unneeded_marks(self) -> None:
         done = [record for record, mark in self._all.marks.items() if not self._is_needed(mark)]
         for record in done:
             if self._all.marks[record].ended is not None:

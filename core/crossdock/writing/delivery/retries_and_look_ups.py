@@ -34,7 +34,7 @@ class Retries:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s, is_alone = 0.0, task.batch_size == 1
-        _reduce(task)
+        _reduce_batch_size(task)
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
             endpoint, operation = self._target.resources[task.intent.resource].endpoint, task.intent.operation
@@ -48,26 +48,26 @@ class Retries:
             if rule == "verify":
                 task, settle_s = replace(task, purpose="look_up"), self._target.settle_s
         if is_alone:  # otherwise one wrong record may be why all of them failed
-            retry_state.failed(self._clock.monotonic(), outcome.status)
+            retry_state.record_failure(self._clock.monotonic(), outcome.status)
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
         may_be_its_own = outcome.kind == "in_doubt" or outcome.status == THROTTLED  # in a result
         may_be_its_own = may_be_its_own and task.stored is None  # a file has the fate of all of its records
-        if retry_state.failures == limits.attempts and may_be_its_own and not self._is_too_late():
+        if retry_state.failures == limits.attempts and may_be_its_own and not self._has_failed_too_long():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
             self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
         jitter_s = pause_s(max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
-        self.delay(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
+        self.retry_after_pause(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
 
-    def delay_smaller(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Send an operation again at once, with fewer others. Its request has changed nothing."""
-        _reduce(task)
-        self.delay(task, 0.0, outcome, decisions, free=True)
+        _reduce_batch_size(task)
+        self.retry_after_pause(task, 0.0, outcome, decisions, free=True)
 
-    def delay(
+    def retry_after_pause(
         self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
     ) -> None:
         """Send or look up after *pause_s*, but not with an idempotency key that expires before then."""
@@ -83,25 +83,25 @@ class Retries:
             task = replace(task, purpose="look_up" if rule == "verify" else "send")
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
-    def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Handle a ping's answer after repeated failures of one record: it shows whether the target works."""
         breaker, last = self._run.queue.circuit_breaker, task.retry_state.status
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
-        if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
+        if outcome.kind == "answered" and may_leave_out and not self._has_failed_too_long():
             self._left_out += 1
             self.leave_out(task, Outcome("in_doubt", _with_status("fails repeatedly", last)), decisions)
             return
         if outcome.kind != "answered":
-            breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+            breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
         message = outcome.message or "answers, but every request fails"
         status = last if outcome.kind == "answered" else outcome.status
         self._stop_if_hopeless(task.retry_state, replace(outcome, message=message, status=status))
         task = replace(task, purpose=task.retry_state.interrupted)
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
-        self.delay(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
+        self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
     def leave_out(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        self._run.leave(task)
+        self._run.leave_to_next_run(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
     def _stop_if_hopeless(self, retry_state: RetryState, outcome: Outcome) -> None:
@@ -125,14 +125,14 @@ class Retries:
             return False
         if not breaker.worked:
             return max(retry_state.failures, breaker.probes) >= self._target.retry.attempts
-        return self._is_too_late()
+        return self._has_failed_too_long()
 
-    def _is_too_late(self) -> bool:
+    def _has_failed_too_long(self) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._target.retry.give_up_after_s
 
 
-def _reduce(task: SendTask) -> None:
+def _reduce_batch_size(task: SendTask) -> None:
     if task.batch_size > 1:
         task.batch_limit, task.batch_size = max(1, task.batch_size // SMALLER), 1
 

@@ -25,7 +25,7 @@ LOOK_AHEAD = 1_000  # operations of other kinds that a batch may pass over, so t
 
 
 @dataclass(order=True, slots=True)
-class _Delayed:
+class _DelayedTask:
     ready_at: float
     number: int
     task: SendTask = field(compare=False)
@@ -56,7 +56,7 @@ class SendQueue:
         self._clock, self._limit, self._sizes = clock, limit * max(sizes.values(), default=1), sizes
         self._mixed, self._most_bytes, self._size_of = mixed, most_bytes, size_of
         self._ready: deque[SendTask] = deque()
-        self._delayed: list[_Delayed] = []
+        self._delayed: list[_DelayedTask] = []
         self._held: list[SendTask] = []
         self._numbers = count()
         self._too_few = 0  # operations that were ready when no batch of them was full
@@ -76,9 +76,9 @@ class SendQueue:
         if task.is_led:
             return
         ready_at = self._clock.monotonic() + seconds
-        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), task, free))
+        heapq.heappush(self._delayed, _DelayedTask(ready_at, next(self._numbers), task, free))
 
-    def hold(self, task: SendTask) -> None:
+    def hold_back(self, task: SendTask) -> None:
         if not task.is_led:
             self._held.append(task)
 
@@ -100,43 +100,47 @@ class SendQueue:
 
     def _next_batch(self) -> tuple[list[SendTask], int]:
         first = self._ready.popleft()
-        size = self._size(first)
+        size = self._batch_size(first)
         if first.stored is not None:
             for other in first.others:
                 other.purpose, other.is_staged = first.purpose, first.is_staged
             return [first, *first.others], 1
         if size == 1:
             return [first], 1
-        batch, others, records, kind = [first], list[SendTask](), {_record(first)}, self._kind(first)
-        left = self._most_bytes.get(first.intent.resource, math.inf) - self._bytes(first)
+        batch, others, records, kind = [first], list[SendTask](), {_identity_of_record(first)}, self._batch_kind(first)
+        left = self._most_bytes.get(first.intent.resource, math.inf) - self._size_in_bytes(first)
         while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
             task = self._ready.popleft()
-            fits = self._kind(task) == kind and self._size(task) == size and _record(task) not in records
-            if fits and (left := left - self._bytes(task)) < 0:
+            fits = (
+                self._batch_kind(task) == kind
+                and self._batch_size(task) == size
+                and _identity_of_record(task) not in records
+            )
+            if fits and (left := left - self._size_in_bytes(task)) < 0:
                 others.append(task)
                 size = len(batch)
                 break
             (batch if fits else others).append(task)
-            records.add(_record(task))
+            records.add(_identity_of_record(task))
         self._ready.extendleft(reversed(others))
         return batch, size
 
-    def _bytes(self, task: SendTask) -> int:
+    def _size_in_bytes(self, task: SendTask) -> int:
         if task.intent.resource not in self._most_bytes:
             return 0
         if task.size is None:
             task.size = self._size_of(task.intent)
         return task.size
 
-    def _kind(self, task: SendTask) -> tuple[str, ...]:
+    def _batch_kind(self, task: SendTask) -> tuple[str, ...]:
         intent = task.intent
         if intent.resource in self._mixed:
             if task.group is None:
-                task.group = _group_of(intent, self._mixed[intent.resource])
+                task.group = _batch_group(intent, self._mixed[intent.resource])
             return task.purpose, intent.resource, task.group
         return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
-    def _size(self, task: SendTask) -> int:
+    def _batch_size(self, task: SendTask) -> int:
         if task.purpose != "send":
             return 1
         most = self._sizes.get((task.intent.resource, task.intent.operation), 1)
@@ -147,16 +151,18 @@ class SendQueue:
         for batch in reversed(batches):
             self._ready.extendleft(task for task in reversed(batch) if not task.is_led)
 
-    def count(self, batches: Sequence[Sequence[SendTask]]) -> None:
+    def record_sent(self, batches: Sequence[Sequence[SendTask]]) -> None:
         """Count the requests that are sent: first attempts earn retries."""
-        self._budget.first(sum(batch[0].purpose == "send" and batch[0].intent.attempts == 0 for batch in batches))
+        self._budget.add_first_attempts(
+            sum(batch[0].purpose == "send" and batch[0].intent.attempts == 0 for batch in batches)
+        )
         for batch in batches:
             for number, task in enumerate(batch):
                 if task.stored is None:
                     task.batch_size, task.is_first = len(batch), number == 0
                 task.probe = self.circuit_breaker.is_open
 
-    def clear(self, resource: str | None = None) -> list[SendTask]:
+    def take_out(self, resource: str | None = None) -> list[SendTask]:
         """Take out the operations on *resource*, or all of them, also those that are held."""
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         taken = [task for task in left if resource in {None, task.intent.resource}]
@@ -171,7 +177,7 @@ class SendQueue:
         return bool(self._ready or self._delayed)
 
     @property
-    def is_pending(self) -> bool:
+    def has_only_pending_batches(self) -> bool:
         """Whether nothing is left but stored batches that their target carries out later."""
         return not self._ready and bool(self._delayed) and all(each.task.is_pending for each in self._delayed)
 
@@ -181,17 +187,21 @@ class SendQueue:
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)
 
-    def due(self) -> int:
+    def make_due_ready(self) -> int:
         """Make retries ready whose pause is over and that the budget allows, and count the ready tasks."""
         now, due = self._clock.monotonic(), list[SendTask]()
-        while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
+        while (
+            self._delayed
+            and self._delayed[0].ready_at <= now
+            and (self._delayed[0].free or self._budget.remaining(now))
+        ):
             delayed = heapq.heappop(self._delayed)
-            self._budget.spend(0 if delayed.free else 1 / self._size(delayed.task))
+            self._budget.spend(0 if delayed.free else 1 / self._batch_size(delayed.task))
             due.append(delayed.task)
         self._ready.extendleft(reversed(due))
         return len(self._ready)
 
-    def next_s(self, now: float) -> float:
+    def seconds_to_next(self, now: float) -> float:
         """Return the seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
         if not self._delayed:
             return 0.0
@@ -199,18 +209,18 @@ class SendQueue:
         return left if left > 0 else 1.0
 
 
-def _group_of(intent: Intent, member: str | None) -> str:
+def _batch_group(intent: Intent, member: str | None) -> str:
     if member is None:
         return ""
-    return group_of_payload(payload_in_batch(intent), member)
+    return batch_group_of_payload(payload_in_batch(intent), member)
 
 
-def group_of_payload(payload: Mapping[str, Any], member: str | None) -> str:
+def batch_group_of_payload(payload: Mapping[str, Any], member: str | None) -> str:
     """Return what operations of one stored batch have in common: the value of *member*, as JSON."""
     return "" if member is None else exact_json.dumps(payload.get(member)).decode()
 
 
-def _record(task: SendTask) -> tuple[object, ...]:
+def _identity_of_record(task: SendTask) -> tuple[object, ...]:
     """Return what makes two operations on one record equal: they are never in one request."""
     intent = task.intent
     return (intent.target_id,) if intent.target_id is not None else (intent.scope, intent.identity.key_hash)
@@ -228,10 +238,10 @@ class RetryBudget:
     def __init__(self, now: float) -> None:
         self._began, self._firsts, self._spent = now, 0, 0.0
 
-    def first(self, number: int) -> None:
+    def add_first_attempts(self, number: int) -> None:
         self._firsts += number
 
-    def left(self, now: float) -> int:
+    def remaining(self, now: float) -> int:
         return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S - self._spent))
 
     def spend(self, number: float) -> None:

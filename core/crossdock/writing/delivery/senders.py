@@ -60,7 +60,7 @@ class RetryState:
     interrupted: Literal["send", "look_up"] = "send"
     status: int | None = None
 
-    def failed(self, now: float, status: int | None) -> None:
+    def record_failure(self, now: float, status: int | None) -> None:
         self.failures, self.status = self.failures + 1, status
         self.failing_since = now if self.failing_since is None else self.failing_since
 
@@ -98,13 +98,13 @@ class SendTask:
     size: int | None = None
     is_pending: bool = False
 
-    def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
+    def assign_stored_batch(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""
         self.others = others
         for number, task in enumerate((self, *others)):
             task.stored, task.is_led, task.batch_size = stored, number > 0, 1
 
-    def keep(self, receipt: str) -> None:
+    def keep_receipt(self, receipt: str) -> None:
         """Keep what the target needs for the next part of the stored batch."""
         assert self.stored is not None
         self.stored = replace(self.stored, receipt=receipt)
@@ -151,9 +151,9 @@ class SendResult:
 class Senders:
     """A pool of at most *limit* threads, one for each request in flight."""
 
-    def __init__(self, target: Target, limit: int, masks: Masks | None = None) -> None:
+    def __init__(self, target: Target, limit: int, masks: PersonalDataMasks | None = None) -> None:
         self._target = target
-        self._masks = masks or Masks({})
+        self._masks = masks or PersonalDataMasks({})
         self._limit = limit
         self._work: queue.SimpleQueue[SendBatch | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[SendResult] = queue.SimpleQueue()
@@ -164,65 +164,73 @@ class Senders:
     def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         """Send *batches*, which *in_flight* includes."""
         while len(self._threads) < min(in_flight, self._limit):
-            thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
+            thread = threading.Thread(target=self._send_until_closed, name=f"sender-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
         for batch in batches:
             self._work.put(batch)
 
-    def _serve(self) -> None:
+    def _send_until_closed(self) -> None:
         with ExitStack() as stack:
             client: Client | None = None
             while (batch := self._work.get()) is not None:
                 try:
                     if client is None:
                         client = self._target.client()
-                        stack.callback(_closed, client)
-                    result = self._run(client, batch)
+                        stack.callback(_close_client, client)
+                    result = self._send_batch(client, batch)
                 except BaseException as error:  # noqa: BLE001  the coordinator fails the run with it
                     result = SendResult(batch, (), error=error)
                 self.results.put(result)
 
-    def _run(self, client: Client, batch: SendBatch) -> SendResult:
+    def _send_batch(self, client: Client, batch: SendBatch) -> SendResult:
         task = batch.tasks[0]
         try:
-            answer, judged = self._sent_and_judged(client, batch)
+            answer, judged = self._send_and_interpret(client, batch)
             limit = self._target.limit(answer)
             is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
-            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._of_each(batch, judged)
-            _choose_first(batch, each)
+            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._outcome_of_each_task(batch, judged)
+            _mark_deciding_task(batch, each)
             return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
-            return SendResult(batch, self._of_each(batch, outcomes.of_failure(error, harmless=task.purpose != "send")))
+            return SendResult(
+                batch, self._outcome_of_each_task(batch, outcomes.of_failure(error, harmless=task.purpose != "send"))
+            )
         except (AuthorCodeError, RecordError) as error:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
             outcome = replace(outcomes.rejected_by_target_code(error), kind="undecided" if is_sent else "unmade")
-            return SendResult(batch, self._of_each(batch, outcome))
+            return SendResult(batch, self._outcome_of_each_task(batch, outcome))
 
-    def _of_each(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
+    def _outcome_of_each_task(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
         intents = [task.intent for task in batch.tasks]
         if isinstance(told, Outcome):  # it may show what any of them has
-            return [self._masks.applied(intents, told)] * len(intents)
-        return [self._masks.applied([intent], one) for intent, one in zip(intents, told, strict=True)]
+            return [self._masks.masked_outcome(intents, told)] * len(intents)
+        return [self._masks.masked_outcome([intent], one) for intent, one in zip(intents, told, strict=True)]
 
-    def _sent_and_judged(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
+    def _send_and_interpret(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
         task = batch.tasks[0]
         intent = task.intent
         if task.purpose == "look_up" and intent.target_id is None:
             with self._verifying:
-                failed = None if intent.resource in self._filtered else self._verify_filter(client, intent.resource)
+                failed = (
+                    None if intent.resource in self._filtered else self._verify_look_up_filter(client, intent.resource)
+                )
             if failed is not None:
                 return failed
-        answer = self._ask(client, batch)
-        judged = _understood(lambda: self._outcome_of_answer(batch, answer), answer)
+        answer = self._send_request(client, batch)
+        judged = _interpreted(lambda: self._outcome_of_answer(batch, answer), answer)
         is_gone = isinstance(judged, Outcome) and judged.kind == "absent" and answer.status in GONE
-        if is_gone and intent.operation == "delete" and (unproved := self._answers_alike(client, intent, answer)):
+        if (
+            is_gone
+            and intent.operation == "delete"
+            and (unproved := self._outcome_if_ping_answers_alike(client, intent, answer))
+        ):
             return answer, unproved
         return answer, judged
 
-    def _answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
+    def _outcome_if_ping_answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
         """Ask for something else after a look-up that shows a record to be deleted, and return why that proves nothing.
 
         A server in front of the target, or at a wrong address, gives the same answer to both.
@@ -234,12 +242,12 @@ class Senders:
         message = f"answers HTTP {gone.status} to {ping.method} {ping.path.partition('?')[0]}, too"
         return Outcome("unavailable", f"{message}, which does not show that a record is gone", gone.status)
 
-    def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
+    def _verify_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
         name = unknown_name(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
-        outcome = _understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
+        outcome = _interpreted(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
@@ -251,7 +259,7 @@ class Senders:
             outcome = Outcome("unavailable", message, 200)
         return answer, outcome
 
-    def _takes_together(self, task: SendTask) -> bool:
+    def _is_sent_in_batch(self, task: SendTask) -> bool:
         kind = self._target.resources[task.intent.resource]
         return task.purpose == "send" and kind.together(task.intent.operation) is not None
 
@@ -259,31 +267,35 @@ class Senders:
         task, target = batch.tasks[0], self._target
         intent = task.intent
         match task.purpose:
-            case "send" if self._takes_together(task):
-                expected = [self._expected(task.intent) for task in batch.tasks]
+            case "send" if self._is_sent_in_batch(task):
+                expected = [self._expected_record(task.intent) for task in batch.tasks]
                 told = target.batch_outcomes(intent.resource, answer, expected)
-                if isinstance(told, Outcome) or self._is_accepted(intent):
+                if isinstance(told, Outcome) or self._counts_accepted_as_delivered(intent):
                     return told
-                return [outcomes.unless_accepted(each, each.status) for each in told]
+                return [outcomes.pending_if_accepted(each, each.status) for each in told]
             case "send":
-                told = target.outcome(intent.resource, answer, self._expected(intent))
-                return told if self._is_accepted(intent) else outcomes.unless_accepted(told, answer.status)
+                told = target.outcome(intent.resource, answer, self._expected_record(intent))
+                return (
+                    told
+                    if self._counts_accepted_as_delivered(intent)
+                    else outcomes.pending_if_accepted(told, answer.status)
+                )
             case "look_up":
-                wanted = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
-                return outcomes.unless_cached(target.found(intent.resource, answer, wanted), answer)
+                wanted = ExpectedRecord(target_id=intent.target_id, name=self._expected_name(intent))
+                return outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
             case "stage":
                 return outcomes.of_stage(answer)
             case "ping":
                 return outcomes.of_ping(answer)
 
-    def _is_accepted(self, intent: Intent) -> bool:
+    def _counts_accepted_as_delivered(self, intent: Intent) -> bool:
         """Return whether a request that the target has only accepted counts as delivered."""
         return self._target.resources[intent.resource].endpoint.accepted
 
-    def _expected(self, intent: Intent) -> ExpectedRecord:
+    def _expected_record(self, intent: Intent) -> ExpectedRecord:
         return ExpectedRecord(intent.path, intent.target_id, self._name_after(intent))
 
-    def _name(self, intent: Intent) -> str | None:
+    def _expected_name(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""
         target, before = self._target, intent.before
         if before is None:
@@ -303,7 +315,7 @@ class Senders:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
 
-    def _ask(self, client: Client, batch: SendBatch) -> Answer:
+    def _send_request(self, client: Client, batch: SendBatch) -> Answer:
         task, target = batch.tasks[0], self._target
         intent = task.intent
         match task.purpose:
@@ -314,14 +326,14 @@ class Senders:
                 return target.send(client, intent.resource, request, may_leave=batch.may_leave)
             case "send":
                 requests = [Request(one.intent.method, one.intent.path, one.intent.body) for one in batch.tasks]
-                if self._takes_together(task):
+                if self._is_sent_in_batch(task):
                     request = target.batch(intent.resource, requests)
                     return target.send(client, intent.resource, request, may_leave=batch.may_leave)
                 return target.send(
                     client, intent.resource, requests[0], intent.idempotency_key, intent.if_match, batch.may_leave
                 )
             case "look_up":
-                request = target.look_up(intent.resource, self._name(intent), intent.target_id)
+                request = target.look_up(intent.resource, self._expected_name(intent), intent.target_id)
                 return target.send(client, intent.resource, request)
             case _:
                 return target.send(client, intent.resource, target.ping(intent.resource))
@@ -341,7 +353,7 @@ class Senders:
         self.close()
 
 
-def _choose_first(batch: SendBatch, told: Sequence[Outcome]) -> None:
+def _mark_deciding_task(batch: SendBatch, told: Sequence[Outcome]) -> None:
     """Let an operation that was decided stand for the request, since it shows that the target works."""
     decided = (number for number, one in enumerate(told) if one.kind not in {"unavailable", "in_doubt"})
     first = next(decided, 0)
@@ -349,7 +361,7 @@ def _choose_first(batch: SendBatch, told: Sequence[Outcome]) -> None:
         task.is_first = number == first
 
 
-def _understood(read: Callable[[], T], answer: Answer) -> T | Outcome:
+def _interpreted(read: Callable[[], T], answer: Answer) -> T | Outcome:
     """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
     try:
         return read()
@@ -357,12 +369,12 @@ def _understood(read: Callable[[], T], answer: Answer) -> T | Outcome:
         return Outcome("undecided", f"{error.message} (the answer was HTTP {answer.status})", answer.status)
 
 
-def _closed(client: Client) -> None:
+def _close_client(client: Client) -> None:
     with suppress(Exception), guarded("close", None, code=client):  # of any author: everything was sent
         client.close()
 
 
-class Masks:
+class PersonalDataMasks:
     """The personal members: those of resource models, and those that a config marks, by the name of the stream."""
 
     def __init__(
@@ -376,7 +388,7 @@ class Masks:
         of_resource = self._resources.get((scope.target, scope.resource), frozenset())
         return of_resource | self._marked.get(stream, frozenset())
 
-    def applied(self, intents: Sequence[Intent], outcome: Outcome) -> Outcome:
+    def masked_outcome(self, intents: Sequence[Intent], outcome: Outcome) -> Outcome:
         """Shorten the message of *outcome* to `SHOWN` characters, with personal values and parts of them masked."""
         if not outcome.message and not outcome.pointer:
             return outcome

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
-from crossdock.writing.delivery.operations import bytes_after, payload_after
+from crossdock.writing.delivery.operations import payload_after, payload_bytes_after
 from crossdock.writing.delivery.state_doubts import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
@@ -36,7 +36,7 @@ def write(
 
     An operation that does not depend on what an unverified binding says verifies it.
     """
-    _doubt_taken_ids(tx, settled, at=at)
+    _leave_taken_ids_in_doubt(tx, settled, at=at)
     for item in settled:
         is_accepted = item.intent.status == "in_doubt" and item.intent.http_status == ACCEPTED
         if not is_accepted:  # what the target has accepted must not be sent again
@@ -46,10 +46,12 @@ def write(
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.write_outcomes([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
-    _bind(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
+    _write_bindings(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
     if doubts.restored and delivered:
-        _distrust_restored(tx, delivered)
-    refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
+        _mark_restored_unverified(tx, delivered)
+    refused = (
+        _dead_letter_of_whole_record(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected"
+    )
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.clear_change_times(
         [
@@ -60,14 +62,16 @@ def write(
     )
     tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
     taken = [item for item in settled if item.intent.status in {"delivered", "handed_over"}]
-    through = _by_stream(item.intent for item in taken if item.intent.step != "open")  # otherwise a step is to come
+    through = _key_hashes_by_stream(
+        item.intent for item in taken if item.intent.step != "open"
+    )  # otherwise a step is to come
     for stream, key_hashes in through.items():
         tx.dead_letters.clear(stream, key_hashes)
-    for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
+    for stream, key_hashes in (*through.items(), *_key_hashes_by_stream(dead_letters).items()):
         tx.waiting_records.clear(stream, key_hashes)
 
 
-def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
+def clear_payloads_of_changed_records(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
     """Clear what the target held for records that the writes of others have changed there."""
     if getattr(type(target), "also_changes", None) is Answers.also_changes:
         return  # nothing, and no body needs to be read for it
@@ -81,7 +85,7 @@ def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target
         tx.bindings.clear_payloads(target.name, resource, beginning)
 
 
-def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
+def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
         intent, target_id = item.intent, item.outcome.target_id or item.intent.target_id
@@ -102,7 +106,7 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
                 tx.intents.add_attempts([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
-def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
+def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     """Return the dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
     if dead_letter.step != "open":
         return dead_letter
@@ -111,34 +115,38 @@ def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     return None if whole is None else replace(dead_letter, identity=identity._replace(fingerprint=whole), step="whole")
 
 
-def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool) -> None:
+def _write_bindings(
+    tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool
+) -> None:
     gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "delete":
             gone[item.intent.scope].append(item.intent.identity.key_hash)
-    accepted = [_accepted(item, unverified=unverified) for item in delivered if item.intent.operation != "delete"]
+    accepted = [
+        _accepted_binding(item, unverified=unverified) for item in delivered if item.intent.operation != "delete"
+    ]
     tx.bindings.put_accepted(accepted, run_id=run_id, at=at)
-    for scope, key_hashes in _created(delivered).items():
+    for scope, key_hashes in _created_key_hashes(delivered).items():
         tx.bindings.remap_contributions(scope, key_hashes)
     tx.bindings.renew_versions([each for each in accepted if each.scope.is_contribution])
     if unverified:
         for item in delivered:
             if item.intent.operation != "delete" and not item.intent.before:
-                tx.bindings.mark_verified(item.intent.scope, [_accepted(item)])
+                tx.bindings.mark_verified(item.intent.scope, [_accepted_binding(item)])
     for scope, key_hashes in gone.items():
         tx.bindings.mark_deleted(scope, key_hashes, at=at)
 
 
-def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None:
+def _mark_restored_unverified(tx: Transaction, delivered: Sequence[Settlement]) -> None:
     """Compare again what a restored backup had left: a target answers an idempotency key that it knows as before."""
     last = tx.runs.last_restored_intent()
     for item in delivered:
         if item.intent.id <= last:
-            kept = [] if item.intent.operation == "delete" else [_accepted(item)]
+            kept = [] if item.intent.operation == "delete" else [_accepted_binding(item)]
             tx.unverified.mark_bindings(item.intent.scope, kept)
 
 
-def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
+def _created_key_hashes(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
     found: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "create" and not item.intent.scope.is_contribution:
@@ -146,7 +154,7 @@ def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
     return found
 
 
-def _accepted(item: Settlement, *, unverified: bool = False) -> AcceptedBinding:
+def _accepted_binding(item: Settlement, *, unverified: bool = False) -> AcceptedBinding:
     """Return what the target accepted. A possibly unverified record has no fingerprint, so it is mapped again."""
     intent, identity = item.intent, item.intent.identity
     assert intent.target_id is not None
@@ -159,7 +167,7 @@ def _accepted(item: Settlement, *, unverified: bool = False) -> AcceptedBinding:
         fingerprint=identity.fingerprint if intent.step == "whole" and is_sure else None,
         position=identity.position,
         step=intent.step,
-        payload=bytes_after(intent).decode(),
+        payload=payload_bytes_after(intent).decode(),
         etag=item.outcome.etag,
         counter=intent.counter,
         changed_at=item.outcome.changed_at,
@@ -180,7 +188,7 @@ def dead_letter(item: Settlement) -> DeadLetter:
     )
 
 
-def _by_stream(items: Iterable[Intent | DeadLetter]) -> dict[str, list[int]]:
+def _key_hashes_by_stream(items: Iterable[Intent | DeadLetter]) -> dict[str, list[int]]:
     by_stream: dict[str, list[int]] = defaultdict(list)
     for item in items:
         by_stream[item.identity.stream].append(item.identity.key_hash)

@@ -16,7 +16,7 @@ from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, batch_item, make_intent, unsent_intent
+from crossdock.writing.delivery.operations import Operation, batch_item, intent_without_request, make_intent
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.state_doubts import StateDoubts
@@ -76,7 +76,7 @@ class TurnWriter:
             try:
                 made.append(make_intent(operation, self._target, counter, self._salt_of(operation)))
             except (AuthorCodeError, RecordError) as error:
-                made.append(unsent_intent(operation, self._target, counter))
+                made.append(intent_without_request(operation, self._target, counter))
                 decisions.settle("rejected", made[-1], outcomes.rejected_by_target_code(error))
         return made
 
@@ -102,14 +102,14 @@ class TurnWriter:
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
             settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
-            settlement.doubt_changed(tx, decisions.settled, self._target)
+            settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.moved, at=now)
             tx.intents.add_attempts(decisions.attempts)
             if chunk:
                 chunk.write(tx)
             tx.intents.write_as_sending(known)  # the new ones were written as sending
             for batch in leaving:
-                self._store(tx, batch, at=now)
+                self._store_batch(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
                 tx.batches.keep_receipt(batch_id, receipt)
             self._mark_handed_over(tx, decisions.settled, at=now)
@@ -125,9 +125,9 @@ class TurnWriter:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by
             if batch.stored is not None:
                 first, *others = batch.tasks
-                first.lead(others, batch.stored)
+                first.assign_stored_batch(others, batch.stored)
 
-    def _store(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
+    def _store_batch(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
         """Make and store a batch that is about to be staged, unless it is. *tx* may be repeated after its commit."""
         first = batch.tasks[0]
         if first.purpose != "stage" or first.stored is not None:
@@ -136,7 +136,7 @@ class TurnWriter:
         stored = tx.batches.by_key(batch.key)
         if stored is None:
             number = tx.batches.next_number(self._target.name, self._target.first_number)
-            request = self._made(batch, number, at)
+            request = self._make_batch_request(batch, number, at)
             if request is None:
                 return
             name, body = request.path.removeprefix("/"), request.body or b""
@@ -145,11 +145,11 @@ class TurnWriter:
             made = StoredBatch(0, self._target.name, resource, number, name, place, body, len(intents))
             stored = tx.batches.add(made, batch.key, run_id=self._run.id, at=at)
         for intent in intents:
-            intent.target_id = intent.target_id or self._name(intent)
+            intent.target_id = intent.target_id or self._external_id(intent)
         tx.batches.assign_operations(stored, intents)
         batch.stored = stored
 
-    def _made(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
+    def _make_batch_request(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
         """Return the request with this number, or None and why there is none."""
         intents = [task.intent for task in batch.tasks]
         batch.unmade = None
@@ -164,7 +164,7 @@ class TurnWriter:
             batch.unmade = error
         return None
 
-    def _name(self, intent: Intent) -> str | None:
+    def _external_id(self, intent: Intent) -> str | None:
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
 
     def _mark_handed_over(self, tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
@@ -211,10 +211,10 @@ class Decisions:
         """Keep what the target answered to a part of the stored batch of *task*."""
         if task.stored is not None and not task.is_led and outcome.receipt not in {None, task.stored.receipt}:
             assert outcome.receipt is not None
-            task.keep(outcome.receipt)
+            task.keep_receipt(outcome.receipt)
             self.receipts[task.stored.id] = outcome.receipt
 
-    def explain(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
+    def explain_doubt(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
         """Record why *intent* is in doubt, replacing the result of its last attempt."""
         if self.attempts and self.attempts[-1].intent_id == intent.id:
             self.attempts.pop()

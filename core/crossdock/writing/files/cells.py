@@ -22,18 +22,18 @@ from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import TimeFormat
 from crossdock.values.time_zones import check_zone_name
-from crossdock.writing.files.content_model import OPERATIONS, FileOperation
-from crossdock.writing.files.scopes import OPERATION, Scope, refused
+from crossdock.writing.files.content_interface import OPERATIONS, FileOperation
+from crossdock.writing.files.row_values import OPERATION, RowValues, invalid_value_error
 from crossdock.writing.files.written_values import (
     UNIX,
     NumberNotation,
     WrittenSign,
-    check_format,
+    check_time_format,
     exact_number,
     time_text,
 )
 
-_HOLE = re.compile(r"\{([^{}]+)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _OPTIONAL = "?"
 _EVERY_OPERATION = frozenset(OPERATIONS)
 _SOURCES = ("from", "template", "sum", "count")
@@ -46,7 +46,7 @@ As = Literal["text", "decimal", "integer", "date", "instant", "boolean"]
 
 
 @dataclass(frozen=True, slots=True)
-class Notation:
+class NumberDefaults:
     """What a file has in common for all of its numbers."""
 
     decimal_mark: DecimalMark = "."
@@ -70,7 +70,7 @@ class Cell(ConfigModel):
     """The list whose elements are counted, likewise."""
     as_: Annotated[As | None, Field(alias="as"), NOT_NULL] = None
     """What the value is, which is checked: it decides which other keys there are."""
-    format: Annotated[str, Field(max_length=100), AfterValidator(check_format)] | None = None
+    format: Annotated[str, Field(max_length=100), AfterValidator(check_time_format)] | None = None
     """How a date or instant is written: with ``%Y %m %d %H %M %S`` and others of strftime that are the same in every
     language, or ``cyymmdd``, ``cyyddd`` or ``unix``; by default ISO 8601."""
     timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
@@ -103,7 +103,7 @@ class Cell(ConfigModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _full(cls, data: Any) -> Any:
+    def _from_short_form(cls, data: Any) -> Any:
         """Take a text as short for a template."""
         if isinstance(data, bool | int | Decimal):
             raise PydanticCustomError("string_type", "must be text: quote numbers and words such as yes and no")
@@ -116,8 +116,8 @@ class Cell(ConfigModel):
         return {**handler(schema), "type": ["object", "string"]} if cls is Cell else handler(schema)
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        given = [name for name in _SOURCES if self._given(name) is not None]
+    def _fits_together(self) -> Self:
+        given = [name for name in _SOURCES if self._source_value(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
         source, number = given[0], self.is_number
@@ -147,7 +147,7 @@ class Cell(ConfigModel):
             raise finding_at(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
-    def _given(self, name: str) -> str | None:
+    def _source_value(self, name: str) -> str | None:
         found: str | None = self.from_ if name == "from" else getattr(self, name)
         return found
 
@@ -168,31 +168,31 @@ class Cell(ConfigModel):
 
     # ---- what it names
 
-    def names(self) -> Iterator[str]:
+    def member_names(self) -> Iterator[str]:
         """Yield the members that it shows, without those that are added up or counted."""
         if self.template is not None:
-            yield from (hole.removesuffix(_OPTIONAL) for hole in _HOLE.findall(self.template))
+            yield from (hole.removesuffix(_OPTIONAL) for hole in _PLACEHOLDER.findall(self.template))
         elif self.from_ is not None:
             yield self.from_
 
-    def unknown_names(self, scope: Scope, *, required: bool) -> Iterator[str]:
+    def unknown_names(self, scope: RowValues, *, required: bool) -> Iterator[str]:
         """Yield what it shows, adds up or counts and *scope* has not; with *required*, only what must have a value."""
-        for name in self._required_names() if required else self.names():
+        for name in self._required_names() if required else self.member_names():
             if not scope.has(name):
                 yield name
         summed = self.sum or self.count
-        if summed is not None and any(value is MISSING for value, _ in scope.all_at(summed)):
+        if summed is not None and any(value is MISSING for value, _ in scope.all_values_at(summed)):
             yield summed
 
     def _required_names(self) -> Iterator[str]:
         if self.template is not None:
-            yield from (hole for hole in _HOLE.findall(self.template) if not hole.endswith(_OPTIONAL))
+            yield from (hole for hole in _PLACEHOLDER.findall(self.template) if not hole.endswith(_OPTIONAL))
         elif self.from_ is not None and self.default is None:
             yield self.from_
 
-    def operations(self) -> frozenset[FileOperation]:
+    def distinguished_operations(self) -> frozenset[FileOperation]:
         """Return the operations that it tells apart; none if it does not show the operation."""
-        if OPERATION not in self.names():
+        if OPERATION not in self.member_names():
             return frozenset()
         if self.table is None or self.otherwise is not None:
             return _EVERY_OPERATION
@@ -200,16 +200,18 @@ class Cell(ConfigModel):
 
     # ---- its value
 
-    def text(self, scope: Scope, notation: Notation) -> tuple[str, str]:
+    def text(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
         """Return the text of the cell, with its place. Raises RecordError at the member that does not fit."""
-        written, place = self._written(scope, notation)
+        written, place = self._text_of_any_length(scope, notation)
         if self.max_characters is None or len(written) <= self.max_characters:
             return written, place
         if self.cut:
             return written[: self.max_characters], place
-        raise refused(f"has {len(written):,} characters, and at most {self.max_characters:,} are allowed", place)
+        raise invalid_value_error(
+            f"has {len(written):,} characters, and at most {self.max_characters:,} are allowed", place
+        )
 
-    def value(self, scope: Scope, notation: Notation) -> Any:
+    def value(self, scope: RowValues, notation: NumberDefaults) -> Any:
         """Return the value for JSON: the member as it is, if the cell declares no other text of it.
 
         `MISSING` stands for a cell that would be empty.
@@ -218,7 +220,7 @@ class Cell(ConfigModel):
             number = self.number(scope)[0] if self._is_plain_number else None
             return self.text(scope, notation)[0] or MISSING if number is None else number
         if (path := self._whole_member) is not None:
-            found = scope.found(path)[0]
+            found = scope.value_and_place(path)[0]
             if not _is_empty(found) and not isinstance(found, str | datetime):
                 return found
         return self.text(scope, notation)[0] or MISSING
@@ -231,7 +233,7 @@ class Cell(ConfigModel):
     def _whole_member(self) -> str | None:
         """The member that is shown as it is."""
         if self.template is not None:
-            hole = _HOLE.fullmatch(self.template)
+            hole = _PLACEHOLDER.fullmatch(self.template)
             return None if hole is None else hole[1].removesuffix(_OPTIONAL)
         has_text = (
             self.table is not None
@@ -240,69 +242,71 @@ class Cell(ConfigModel):
         )
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
-    def number(self, scope: Scope) -> tuple[Decimal | None, str]:
+    def number(self, scope: RowValues) -> tuple[Decimal | None, str]:
         """Return the exact number that it shows, with its place; None if a default stands for it."""
         if self.sum is not None:
             return self._sum(scope), self.sum
         if self.count is not None:
-            return Decimal(sum(self._counted(*each) for each in scope.all_at(self.count))), self.count
-        value, place = scope.found(self.from_ or "")
-        return (None if self._is_defaulted(value, place) else self._exact(value, place)), place
+            return Decimal(sum(self._count_of_value(*each) for each in scope.all_values_at(self.count))), self.count
+        value, place = scope.value_and_place(self.from_ or "")
+        return (None if self._is_defaulted(value, place) else self._exact_number(value, place)), place
 
-    def _written(self, scope: Scope, notation: Notation) -> tuple[str, str]:
+    def _text_of_any_length(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
         if self.template is not None and "{" not in self.template:
             return self.template, ""
         if self.template is not None:
-            places = [scope.found(hole.removesuffix(_OPTIONAL))[1] for hole in _HOLE.findall(self.template)]
-            return _HOLE.sub(lambda hole: _hole_text(hole[1], scope), self.template), ", ".join(places)
+            places = [
+                scope.value_and_place(hole.removesuffix(_OPTIONAL))[1] for hole in _PLACEHOLDER.findall(self.template)
+            ]
+            return _PLACEHOLDER.sub(lambda hole: _placeholder_text(hole[1], scope), self.template), ", ".join(places)
         if self.is_number:
             number, place = self.number(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
-        value, place = scope.found(self.from_ or "")
+        value, place = scope.value_and_place(self.from_ or "")
         if self._is_defaulted(value, place):
             return self.default or "", place
-        return self._shown(value, place), place
+        return self._value_text(value, place), place
 
     def _is_defaulted(self, value: Any, place: str) -> bool:
         if not _is_empty(value):
             return False
         if self.default is None:
-            raise _missing(place)
+            raise _missing_value_error(place)
         return True
 
-    def _shown(self, value: Any, place: str) -> str:
+    def _value_text(self, value: Any, place: str) -> str:
         match self.shown_as:
             case "date":
-                return self._time(value if isinstance(value, date) else _day(value, place), place)
+                return self._time_text(value if isinstance(value, date) else _parsed_day(value, place), place)
             case "instant":
-                return self._time(self._moment(value, place), place)
+                return self._time_text(self._instant_in_zone(value, place), place)
             case "boolean":
                 if not isinstance(value, bool):
-                    raise refused("is not true or false", place)
+                    raise invalid_value_error("is not true or false", place)
                 return self.true_text if value else self.false_text
         text = plain_text(value, place)
         if self.table is None:
             return text
         if (found := self.table.get(text, self.otherwise)) is None:
-            raise refused("is not in the table", place)
+            raise invalid_value_error("is not in the table", place)
         return found
 
-    def _moment(self, value: Any, place: str) -> datetime:
-        moment = value if isinstance(value, datetime) else _instant(value, place)
+    def _instant_in_zone(self, value: Any, place: str) -> datetime:
+        moment = value if isinstance(value, datetime) else _parsed_instant(value, place)
         try:
             return moment if self.timezone is None else moment.astimezone(ZoneInfo(self.timezone))
         except OverflowError:
-            raise refused("is outside the years 1 to 9999", place) from None
+            raise invalid_value_error("is outside the years 1 to 9999", place) from None
 
-    def _time(self, at: date, place: str) -> str:
+    def _time_text(self, at: date, place: str) -> str:
         if self.format is None:
             return _iso(at) if self.as_ == "instant" or not isinstance(at, datetime) else at.date().isoformat()
         try:
             return time_text(at, self.format)
         except ValueError as error:
-            raise refused(str(error), place) from None
+            raise invalid_value_error(str(error), place) from None
 
-    def number_text(self, number: Decimal, place: str, notation: Notation, width: int | None = None) -> str:
+    def number_text(self, number: Decimal, place: str, notation: NumberDefaults, width: int | None = None) -> str:
         written = NumberNotation(
             decimal_mark=self.decimal_mark or notation.decimal_mark,
             places=self.places,
@@ -314,39 +318,39 @@ class Cell(ConfigModel):
         try:
             return written.text(number, width)
         except ValueError as error:
-            raise refused(str(error), place) from None
+            raise invalid_value_error(str(error), place) from None
 
-    def _exact(self, value: Any, place: str) -> Decimal:
+    def _exact_number(self, value: Any, place: str) -> Decimal:
         if _is_empty(value):
-            raise _missing(place)
+            raise _missing_value_error(place)
         try:
             number = exact_number(value)
         except ValueError as error:
-            raise refused(str(error), place) from None
+            raise invalid_value_error(str(error), place) from None
         if self.shown_as == "integer" and number != number.to_integral_value():
-            raise refused("is not a whole number", place)
+            raise invalid_value_error("is not a whole number", place)
         return number
 
-    def _sum(self, scope: Scope) -> Decimal:
+    def _sum(self, scope: RowValues) -> Decimal:
         try:
-            return exact_sum([self._exact(*each) for each in scope.all_at(self.sum or "")])
+            return exact_sum([self._exact_number(*each) for each in scope.all_values_at(self.sum or "")])
         except ArithmeticError:
-            raise refused("has a sum of more than 60 digits", self.sum or "") from None
+            raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 
     @staticmethod
-    def _counted(value: Any, place: str) -> int:
+    def _count_of_value(value: Any, place: str) -> int:
         if value is MISSING or value is None:
-            raise _missing(place)
+            raise _missing_value_error(place)
         return 1
 
 
-def _hole_text(hole: str, scope: Scope) -> str:
-    value, place = scope.found(hole.removesuffix(_OPTIONAL))
+def _placeholder_text(hole: str, scope: RowValues) -> str:
+    value, place = scope.value_and_place(hole.removesuffix(_OPTIONAL))
     if not _is_empty(value):
         return plain_text(value, place)
     if hole.endswith(_OPTIONAL):
         return ""
-    raise _missing(place)
+    raise _missing_value_error(place)
 
 
 def plain_text(value: Any, place: str) -> str:
@@ -360,8 +364,10 @@ def plain_text(value: Any, place: str) -> str:
             try:
                 return exact_json.dumps(value).decode()
             except ValueError as error:
-                raise refused(str(error), place) from None
-    raise refused("is a list or an object, and no text" if isinstance(value, list | Mapping) else "is no text", place)
+                raise invalid_value_error(str(error), place) from None
+    raise invalid_value_error(
+        "is a list or an object, and no text" if isinstance(value, list | Mapping) else "is no text", place
+    )
 
 
 def _iso(at: date) -> str:
@@ -372,19 +378,19 @@ def _is_empty(value: Any) -> bool:
     return value is MISSING or value is None or value == ""
 
 
-def _missing(place: str) -> RecordError:
-    return refused("has no value", place)
+def _missing_value_error(place: str) -> RecordError:
+    return invalid_value_error("has no value", place)
 
 
-def _day(value: Any, place: str) -> date:
+def _parsed_day(value: Any, place: str) -> date:
     try:
         return TimeFormat().day(plain_text(value, place), place)
     except RecordError as error:
-        raise refused(error.message, place) from None
+        raise invalid_value_error(error.message, place) from None
 
 
-def _instant(value: Any, place: str) -> datetime:
+def _parsed_instant(value: Any, place: str) -> datetime:
     try:
         return TimeFormat().instant(plain_text(value, place), place).astimezone(UTC)
     except RecordError as error:
-        raise refused(error.message, place) from None
+        raise invalid_value_error(error.message, place) from None

@@ -11,10 +11,10 @@ from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.delimited_format import Delimiter
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Cell, Notation
-from crossdock.writing.files.content_model import OPERATIONS, FileFacts, FileRecord
+from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
+from crossdock.writing.files.row_values import RowValues, invalid_value_error
 from crossdock.writing.files.rows import FramedContent, RowPart
-from crossdock.writing.files.scopes import Scope, refused
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
 
@@ -73,7 +73,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
                 raise finding_at(("rows",), str(error)) from None
         return self
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.all_rows(records, facts)
         lines = [self._line(row, scope) for row, scope in header]
         if self.column_names:
@@ -87,22 +87,22 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     def _encoder(self) -> TextEncoder:
         return TextEncoder(self.encoding, self.bom)
 
-    def _line(self, row: DelimitedRow, scope: Scope) -> str:
-        notation = Notation(self.decimal_mark, self.encoding)
+    def _line(self, row: DelimitedRow, scope: RowValues) -> str:
+        notation = NumberDefaults(self.decimal_mark, self.encoding)
         return self._joined(cell.text(scope, notation) for cell in (row.columns or {}).values())
 
     def _joined(self, cells: Iterator[tuple[str, str]]) -> str:
         fields = [self._field(text, place) for text, place in cells]
         if fields == [""]:
             if self.quoting == "none":
-                raise refused("is the only field of its line and empty, so the line would be blank", "")
+                raise invalid_value_error("is the only field of its line and empty, so the line would be blank", "")
             return self.quote * 2
         return self.delimiter.join(fields)
 
     def _field(self, text: str, place: str) -> str:
         if self.quoting == "none":
             if any(each in text for each in self.delimiter):
-                raise refused("holds the delimiter, and fields are not quoted", place)
+                raise invalid_value_error("holds the delimiter, and fields are not quoted", place)
             return self._encoder.check(text, place)
         self._encoder.check(text, place, line_breaks=True)
         marks = {*self.delimiter, self.quote, "\n", "\r", "\t"}

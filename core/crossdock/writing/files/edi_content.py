@@ -15,10 +15,10 @@ from pydantic_core import core_schema
 from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, ready_layout_named
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Cell, Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
+from crossdock.writing.files.row_values import RowValues, invalid_value_error
 from crossdock.writing.files.rows import RowPart, RowsContent
-from crossdock.writing.files.scopes import Scope, refused
 
 MAX_ELEMENTS = 99
 Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
@@ -26,14 +26,14 @@ Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
 _FOLDER = files("crossdock.writing.files").joinpath("ready_contents")
 
 
-def _form(value: Any) -> str:
+def _element_kind(value: Any) -> str:
     return "components" if isinstance(value, list | tuple) else "cell"
 
 
 _Components = Annotated[tuple[Cell, ...], Field(min_length=1, max_length=MAX_ELEMENTS)]
 Element = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated[_Components, Tag("components")],
-    Discriminator(_form),
+    Discriminator(_element_kind),
 ]
 
 
@@ -48,7 +48,7 @@ class EdiRow(RowPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _full(cls, data: Any) -> Any:
+    def _from_short_form(cls, data: Any) -> Any:
         return {"segment": data} if isinstance(data, list | tuple) else data
 
     @classmethod
@@ -74,7 +74,7 @@ class EdiRow(RowPart):
             yield from (element,) if isinstance(element, Cell) else element
 
 
-def _layout_is_enough(schema: dict[str, Any]) -> None:
+def _require_rows_or_layout(schema: dict[str, Any]) -> None:
     """Change the JSON Schema of a content: a ready declaration has what is otherwise required."""
     given = [key for key in schema["required"] if key in {"rows", "set", "message"}]
     schema["required"] = [key for key in schema["required"] if key not in given]
@@ -84,14 +84,14 @@ def _layout_is_enough(schema: dict[str, Any]) -> None:
 class EdiContent(RowsContent[EdiRow]):
     """An interchange with one set or message for each record."""
 
-    model_config = ConfigDict(json_schema_extra=_layout_is_enough)
+    model_config = ConfigDict(json_schema_extra=_require_rows_or_layout)
 
     layout: str | None = None
     """A ready declaration, such as ``x12/940``; keys beside it take the place of its own."""
 
     @model_validator(mode="before")
     @classmethod
-    def _completed(cls, data: Any) -> Any:
+    def _with_ready_layout(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
         return {**ready_layout_named(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
@@ -101,22 +101,22 @@ class EdiContent(RowsContent[EdiRow]):
         return self.layout is not None
 
     def segments(
-        self, records: Sequence[FileRecord], facts: FileFacts, notation: Notation
+        self, records: Sequence[FileRecord], facts: WrittenFileFacts, notation: NumberDefaults
     ) -> Iterator[list[list[list[str]]]]:
         """Yield the segments of each record: elements of one or more components, escaped and without empty ends."""
         for rows in self.expanded(records, facts):
             made = [self._segment(row, scope, notation) for row, scope in rows]
             found = [each for each in made if len(each) > 1]
             if not found:
-                raise refused("no segment is written of this record", "")
+                raise invalid_value_error("no segment is written of this record", "")
             yield found
 
-    def _segment(self, row: EdiRow, scope: Scope, notation: Notation) -> list[list[str]]:
+    def _segment(self, row: EdiRow, scope: RowValues, notation: NumberDefaults) -> list[list[str]]:
         elements = []
         for element in row.segment or ():
             cells = (element,) if isinstance(element, Cell) else element
-            elements.append(trimmed([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
-        return trimmed(elements, [])
+            elements.append(without_empty_end([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
+        return without_empty_end(elements, [])
 
     def check_own_texts(self, *keys: str) -> None:
         """Raise PydanticCustomError at the first of *keys* whose text the interchange cannot have."""
@@ -131,7 +131,7 @@ class EdiContent(RowsContent[EdiRow]):
         """Return *text* as a segment has it. Raises RecordError at *place* if it cannot have it."""
 
 
-def trimmed(parts: list[Any], empty: Any) -> list[Any]:
+def without_empty_end(parts: list[Any], empty: Any) -> list[Any]:
     while parts and parts[-1] == empty:
         parts.pop()
     return parts

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.edi_segments import CHARSETS
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.edi_content import EdiContent, Separator, trimmed
-from crossdock.writing.files.scopes import refused
+from crossdock.writing.files.cells import NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
+from crossdock.writing.files.edi_content import EdiContent, Separator, without_empty_end
+from crossdock.writing.files.row_values import invalid_value_error
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 from crossdock.writing.files.written_values import time_text
 
@@ -88,7 +88,7 @@ class EdifactContent(EdiContent):
         return self
 
     @cached_property
-    def _released(self) -> dict[int, str]:
+    def _release_table(self) -> dict[int, str]:
         return {ord(each): f"{self.release}{each}" for each in self._separators}
 
     @property
@@ -102,19 +102,19 @@ class EdifactContent(EdiContent):
 
     def escaped(self, text: str, place: str) -> str:
         if self.syntax in _CHARACTERS and (odd := _CHARACTERS[self.syntax].search(text)) is not None:
-            raise refused(f"has the character U+{ord(odd[0]):04X}, which {self.syntax} has not", place)
+            raise invalid_value_error(f"has the character U+{ord(odd[0]):04X}, which {self.syntax} has not", place)
         self._encoder.check(text, place)
-        return text.translate(self._released)
+        return text.translate(self._release_table)
 
-    def controls(self, records: Sequence[FileRecord]) -> Sequence[str]:
+    def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""
         return [str(number) for number in range(1, len(records) + 1)]
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         kind = f"{self.message}:{self.version}".replace(":", self.component)
-        controls, control = self.controls(records), str(facts.number)
+        controls, control = self.control_numbers(records), str(facts.number)
         lines = [self._unb(facts)]
-        notation = Notation(decimal_mark=self.decimal_mark)
+        notation = NumberDefaults(decimal_mark=self.decimal_mark)
         for reference, segments in zip(controls, self.segments(records, facts, notation), strict=True):
             lines.append(["UNH", reference, kind])
             lines += [[self.component.join(element) for element in each] for each in segments]
@@ -130,7 +130,7 @@ class EdifactContent(EdiContent):
         marks = f"{self.component}{self.element}{self.decimal_mark}{self.release}{repetition}{self.segment}"
         return f"UNA{marks}{line_end_text(self.line_end)}"
 
-    def _unb(self, facts: FileFacts) -> list[str]:
+    def _unb(self, facts: WrittenFileFacts) -> list[str]:
         day = "%Y%m%d" if self.syntax_version == _FOUR else "%y%m%d"
         header = [
             "UNB",
@@ -146,7 +146,7 @@ class EdifactContent(EdiContent):
             self.escaped(self.agreement or "", "agreement"),
             "1" if self.test else "",
         ]
-        return trimmed(header, "")
+        return without_empty_end(header, "")
 
     def _joined(self, first: str, second: str | None) -> str:
         return f"{first}{self.component}{second}" if second else first

@@ -11,10 +11,10 @@ from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
 from crossdock.reading.formats.fixed_width_format import sorted_by_position
 from crossdock.reading.formats.text_encodings import has_no_shifts, known_encoding
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Cell, Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
+from crossdock.writing.files.row_values import RowValues, invalid_value_error
 from crossdock.writing.files.rows import FramedContent, RowPart
-from crossdock.writing.files.scopes import Scope, refused
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
 
@@ -48,24 +48,26 @@ class WrittenColumn(Cell):
     def max_characters(self) -> int | None:
         return min(self.length, self.max_length or self.length)
 
-    def filled(self, scope: Scope, notation: Notation, encoder: TextEncoder, *, in_bytes: bool) -> str:
+    def padded_text(self, scope: RowValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
-        text, place = self._exact_text(scope, notation)
+        text, place = self._text_in_column(scope, notation)
         encoder.check(text, place)
         room = self.length - (len(encoder.bytes_of(text)) if in_bytes else len(text))
         if room < 0:
-            raise refused(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
+            raise invalid_value_error(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
         if room and self.padding == "none":
-            raise refused(f"has {len(text):,} characters, and must have {self.length:,}", place)
+            raise invalid_value_error(f"has {len(text):,} characters, and must have {self.length:,}", place)
         if not text and self.is_number:
             return " " * self.length
         is_right = (self.padding or ("left" if self.is_number else "right")) == "right"
         edge = text[-1:] if is_right else text[:1]
         if room and edge == self.fill != " " and not self.is_number:
-            raise refused("has the fill character at its padded end, where nobody could tell them apart", place)
+            raise invalid_value_error(
+                "has the fill character at its padded end, where nobody could tell them apart", place
+            )
         return text + self.fill * room if is_right else self.fill * room + text
 
-    def _exact_text(self, scope: Scope, notation: Notation) -> tuple[str, str]:
+    def _text_in_column(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
             return self.text(scope, notation)
         number, place = self.number(scope)
@@ -74,7 +76,7 @@ class WrittenColumn(Cell):
         else:
             text = self.number_text(number, place, notation, self.length if self.fill == "0" else 0)
         if len(text) > (self.max_characters or 0):
-            raise refused(
+            raise invalid_value_error(
                 f"has {len(text):,} characters as a number, and at most {self.max_characters:,} are allowed", place
             )
         return text, place
@@ -129,17 +131,17 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
                 raise finding_at((key,), f"end at position {end}, after the length of {self.length}")
         return self
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.all_rows(records, facts)
         end = line_end_text(self.line_end)
         lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
         return TextEncoder(self.encoding).bytes_of("".join(lines))
 
-    def _line(self, row: FixedWidthRow, scope: Scope) -> str:
-        notation, encoder = Notation(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)
+    def _line(self, row: FixedWidthRow, scope: RowValues) -> str:
+        notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)
         in_bytes, line, position = self.count == "bytes", "", 1
         for column in (row.columns or {}).values():
             line += " " * (column.at - position)
-            line += column.filled(scope, notation, encoder, in_bytes=in_bytes)
+            line += column.padded_text(scope, notation, encoder, in_bytes=in_bytes)
             position = column.end + 1
         return line + " " * ((self.length or position - 1) - position + 1)

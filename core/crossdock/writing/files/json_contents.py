@@ -12,13 +12,19 @@ from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
 from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import MISSING
-from crossdock.writing.files.cells import Cell, Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
-from crossdock.writing.files.scopes import Scope, refused
+from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
+from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.rows import (
+    RowPart,
+    RowsContent,
+    check_names_no_record,
+    part_or_cell,
+    values_of_all_records,
+)
 
 JsonPath = Annotated[str, AfterValidator(checked_path)]
-_NOTATION = Notation()
+_NOTATION = NumberDefaults()
 
 
 JsonValue = Annotated[
@@ -40,23 +46,23 @@ class JsonRow(RowPart):
     def own_values(self) -> Iterator[Cell | RowPart]:
         yield from (self.object or {}).values() if self.value is None else (self.value,)
 
-    def made(self, scope: Scope) -> Any:
+    def json_value(self, scope: RowValues) -> Any:
         """Return the value of one row."""
         if self.value is not None:
-            return _made(self.value, scope)
-        members = {name: _made(value, scope) for name, value in (self.object or {}).items()}
+            return _json_value(self.value, scope)
+        members = {name: _json_value(value, scope) for name, value in (self.object or {}).items()}
         return {name: value for name, value in members.items() if value is not MISSING}
 
-    def inside(self, scope: Scope) -> Any:
+    def value_in_object(self, scope: RowValues) -> Any:
         """Return the value of this part of an object, or `MISSING`."""
-        made = [row.made(each) for row, each in self.expanded(scope)]
+        made = [row.json_value(each) for row, each in self.expanded(scope)]
         if self.each is None and not self.inner:
             return made[0] if made else MISSING
         return [each for each in made if each is not MISSING]
 
 
-def _made(value: Cell | JsonRow, scope: Scope) -> Any:
-    return value.inside(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
+def _json_value(value: Cell | JsonRow, scope: RowValues) -> Any:
+    return value.value_in_object(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
 
 
 def json_text(value: Any) -> str:
@@ -67,7 +73,7 @@ def json_text(value: Any) -> str:
     try:
         return printable_json(exact_json.dumps(value).decode())
     except (ValueError, TypeError) as error:
-        raise refused(f"cannot be written as JSON: {error}", "") from None
+        raise invalid_value_error(f"cannot be written as JSON: {error}", "") from None
 
 
 class JsonLinesContent(RowsContent[JsonRow]):
@@ -75,14 +81,14 @@ class JsonLinesContent(RowsContent[JsonRow]):
 
     kind: Literal["json_lines"]
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         rows = [found for each in self.expanded(records, facts) for found in each]
-        return "".join(f"{json_text(_object(row.made(scope)))}\n" for row, scope in rows).encode()
+        return "".join(f"{json_text(_checked_object(row.json_value(scope)))}\n" for row, scope in rows).encode()
 
 
-def _object(made: Any) -> Any:
+def _checked_object(made: Any) -> Any:
     if not isinstance(made, Mapping):
-        raise refused("is no object", "")
+        raise invalid_value_error("is no object", "")
     return made
 
 
@@ -95,12 +101,12 @@ class JsonContent(RowsContent[JsonRow]):
     header: Mapping[JsonPath, Cell] = {}
     """Members outside of the records by their paths, such as ``meta.count: "{records}"``."""
 
-    def around(self) -> Iterator[Cell]:
+    def cells_outside_records(self) -> Iterator[Cell]:
         return iter(self.header.values())
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        check_totals("header", iter(self.header.values()))
+        check_names_no_record("header", iter(self.header.values()))
         paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
@@ -109,18 +115,18 @@ class JsonContent(RowsContent[JsonRow]):
                     raise finding_at(("header",), "has two members at one place, or one inside of the records")
         return self
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         rows = [found for each in self.expanded(records, facts) for found in each]
-        scope = totals(records, facts, rows=len(rows), lines=len(rows))
-        document: Any = [row.made(each) for row, each in rows]
+        scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
+        document: Any = [row.json_value(each) for row, each in rows]
         if self.records:
-            document = _with({}, path_names(self.records), document)
+            document = _with_member({}, path_names(self.records), document)
         for path, cell in self.header.items():
             if (value := cell.value(scope, _NOTATION)) is not MISSING:
-                document = _with(document, path_names(path), value)
+                document = _with_member(document, path_names(path), value)
         return f"{json_text(document)}\n".encode()
 
 
-def _with(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+def _with_member(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
     first, *rest = names
-    return {**document, first: _with(document.get(first, {}), rest, value) if rest else value}
+    return {**document, first: _with_member(document.get(first, {}), rest, value) if rest else value}

@@ -15,10 +15,23 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, differs_from_default, finding_at
 from crossdock.values.json_paths import column_text
 from crossdock.writing.files.cells import Cell, Path
-from crossdock.writing.files.content_model import OPERATIONS, FileContent, FileFacts, FileOperation, FileRecord
-from crossdock.writing.files.scopes import OWN_NAMES, TOTALS, Scope, of_file, of_record, refused
+from crossdock.writing.files.content_interface import (
+    OPERATIONS,
+    FileContent,
+    FileOperation,
+    FileRecord,
+    WrittenFileFacts,
+)
+from crossdock.writing.files.row_values import (
+    OWN_NAMES,
+    TOTALS,
+    RowValues,
+    invalid_value_error,
+    values_of_file,
+    values_of_record,
+)
 
-_SOME_FACTS = FileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
+_SOME_FACTS = WrittenFileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
 
 
 class RowPart(ConfigModel):
@@ -47,7 +60,7 @@ class RowPart(ConfigModel):
         """Yield the cells of a row, and the parts inside of it."""
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Self:
+    def _has_one_kind(self) -> Self:
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
         if differs_from_default(self, "named") and self.each is None:
@@ -63,12 +76,12 @@ class RowPart(ConfigModel):
             else:
                 yield value
 
-    def unknown_names(self, scope: Scope, *, required: bool) -> Iterator[str]:
+    def unknown_names(self, scope: RowValues, *, required: bool) -> Iterator[str]:
         """Yield the names that *scope*, with every member and one element in each list, has not."""
-        if self.each is not None and not isinstance(scope.found(self.each)[0], list):
+        if self.each is not None and not isinstance(scope.value_and_place(self.each)[0], list):
             yield self.each
             return
-        for each in scope.of_elements(self.each, self.named):
+        for each in scope.for_each_element(self.each, self.named):
             conditions = [name for name in (self.when.columns() if self.when else ()) if not each.has(name)]
             if conditions and required:
                 continue  # a row for members that a record need not have
@@ -76,11 +89,11 @@ class RowPart(ConfigModel):
             for value in (*self.own_values(), *self.inner):
                 yield from value.unknown_names(each, required=required)
 
-    def expanded(self, scope: Scope) -> Iterator[tuple[Self, Scope]]:
+    def expanded(self, scope: RowValues) -> Iterator[tuple[Self, RowValues]]:
         """Yield each row that is written, with its scope."""
         is_wanted = None if self.when is None else self.when.predicate()
-        for each in scope.of_elements(self.each, self.named):
-            if is_wanted is not None and not is_wanted(_Texts(each)):
+        for each in scope.for_each_element(self.each, self.named):
+            if is_wanted is not None and not is_wanted(_MemberTexts(each)):
                 continue
             if not self.inner:
                 yield self, each
@@ -88,14 +101,14 @@ class RowPart(ConfigModel):
                 yield from row.expanded(each)
 
 
-class _Texts(Mapping[str, str | None]):
+class _MemberTexts(Mapping[str, str | None]):
     """Members as the texts that conditions compare."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: RowValues) -> None:
         self._scope = scope
 
     def __getitem__(self, path: str) -> str | None:
-        value = self._scope.found(path)[0]
+        value = self._scope.value_and_place(path)[0]
         return None if value in ([], {}) else column_text(value)
 
     def __iter__(self) -> Iterator[str]:
@@ -139,19 +152,21 @@ class RowsContent(FileContent, Generic[R]):
 
     def _expresses(self, operation: FileOperation) -> bool:
         cells = [cell for row in self.rows_of(operation) for cell in row.cells()]
-        shown = [told for cell in cells if (told := cell.operations())]
+        shown = [told for cell in cells if (told := cell.distinguished_operations())]
         return all(operation in each for each in shown) and bool(shown or self._own_rows(operation))
 
-    def around(self) -> Iterator[Cell]:
+    def cells_outside_records(self) -> Iterator[Cell]:
         """Yield the cells outside of the rows of records."""
         return iter(())
 
     def unknown_names(self, record: FileRecord) -> Sequence[str]:
-        scope, required = of_record(record, 1, _SOME_FACTS).at_row(1, 1), self.is_ready
+        scope, required = values_of_record(record, 1, _SOME_FACTS).with_row_numbers(1, 1), self.is_ready
         rows = [row for operation in OPERATIONS for row in self.rows_of(operation)]
         found = [name for row in rows for name in row.unknown_names(scope, required=required)]
-        whole = totals([record], _SOME_FACTS, rows=1, lines=1)
-        found += [name for cell in self.around() for name in cell.unknown_names(whole, required=required)]
+        whole = values_of_all_records([record], _SOME_FACTS, rows=1, lines=1)
+        found += [
+            name for cell in self.cells_outside_records() for name in cell.unknown_names(whole, required=required)
+        ]
         return list(dict.fromkeys(found))
 
     @property
@@ -164,29 +179,29 @@ class RowsContent(FileContent, Generic[R]):
             code = "invalid_draft" if record.operation == "create" else "changed_after_delivery"
             message = f"the file cannot express a {record.operation}: see rows, update and delete of its content"
             raise RecordError(code, message)
-        self.written([record], _SOME_FACTS)
+        self.written_bytes([record], _SOME_FACTS)
 
-    def content(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def content(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         try:
-            return self.written(records, facts)
+            return self.written_bytes(records, facts)
         except RecordError as error:
             place = f"{facts.name}: {error.where}" if error.where else facts.name
             hint = "Declare a larger column, or send fewer records in one file."
             raise RefusedError(error.message, where=place, hint=hint, code="file_content_invalid") from None
 
     @abstractmethod
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         """Return the bytes of the file. Raises RecordError at the first value that does not fit."""
 
-    def expanded(self, records: Sequence[FileRecord], facts: FileFacts) -> Iterator[list[tuple[R, Scope]]]:
+    def expanded(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> Iterator[list[tuple[R, RowValues]]]:
         """Yield the rows of each record, at least one, with their scopes."""
         before = 0
         for number, record in enumerate(records, 1):
-            scope = of_record(record, number, facts)
+            scope = values_of_record(record, number, facts)
             rows = [found for row in self.rows_of(record.operation) for found in row.expanded(scope)]
             if not rows:
-                raise refused("no row is written of this record, so the file would not name it", "")
-            yield [(row, each.at_row(before + place, place)) for place, (row, each) in enumerate(rows, 1)]
+                raise invalid_value_error("no row is written of this record, so the file would not name it", "")
+            yield [(row, each.with_row_numbers(before + place, place)) for place, (row, each) in enumerate(rows, 1)]
             before += len(rows)
 
 
@@ -198,33 +213,35 @@ class FramedContent(RowsContent[R], Generic[R]):
     trailer: tuple[R, ...] = ()
     """The rows after those of the records, likewise."""
 
-    def around(self) -> Iterator[Cell]:
+    def cells_outside_records(self) -> Iterator[Cell]:
         return (cell for row in (*self.header, *self.trailer) for cell in row.cells())
 
     @model_validator(mode="after")
     def _has_no_record_around(self) -> Self:
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
-            check_totals(key, (cell for row in rows for cell in row.cells()))
+            check_names_no_record(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner for row in rows):
                 raise finding_at((key,), "has single rows: each and when are for the rows of records")
         return self
 
-    def all_rows(self, records: Sequence[FileRecord], facts: FileFacts) -> tuple[list[tuple[R, Scope]], ...]:
+    def all_rows(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> tuple[list[tuple[R, RowValues]], ...]:
         """Return the rows of the header, of the records and of the trailer."""
         rows = [found for each in self.expanded(records, facts) for found in each]
         lines = len(rows) + len(self.header) + len(self.trailer)
-        around = totals(records, facts, rows=len(rows), lines=lines)
+        around = values_of_all_records(records, facts, rows=len(rows), lines=lines)
         return [(row, around) for row in self.header], rows, [(row, around) for row in self.trailer]
 
 
-def check_totals(key: str, cells: Iterator[Cell]) -> None:
+def check_names_no_record(key: str, cells: Iterator[Cell]) -> None:
     """Check that *cells* outside of records name no record."""
-    for name in (name for cell in cells for name in cell.names()):
+    for name in (name for cell in cells for name in cell.member_names()):
         if name not in TOTALS:
             known = ", ".join(sorted(TOTALS))
             raise finding_at((key,), f"{name} is of one record: here are {known}, sums and counts")
 
 
-def totals(records: Sequence[FileRecord], facts: FileFacts, *, rows: int, lines: int) -> Scope:
-    own = {**of_file(facts), "records": len(records), "rows": rows, "lines": lines}
-    return Scope([each.payload for each in records], own)
+def values_of_all_records(
+    records: Sequence[FileRecord], facts: WrittenFileFacts, *, rows: int, lines: int
+) -> RowValues:
+    own = {**values_of_file(facts), "records": len(records), "rows": rows, "lines": lines}
+    return RowValues([each.payload for each in records], own)

@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from crossdock.writing.files.scopes import refused
+from crossdock.writing.files.row_values import invalid_value_error
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]|\r(?!\n)")
@@ -34,12 +34,14 @@ class TextEncoder:
         With *line_breaks*, tabs, LF and CRLF are text.
         """
         if (found := (_NO_TEXT if line_breaks else _CONTROLS).search(text)) is not None:
-            raise refused(f"has the character U+{ord(found[0]):04X}, a control character or line break", place)
+            raise invalid_value_error(
+                f"has the character U+{ord(found[0]):04X}, a control character or line break", place
+            )
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError as error:
             character = f"U+{ord(text[error.start]):04X}"
-            raise refused(f"has the character {character}, which {self.encoding} has not", place) from None
+            raise invalid_value_error(f"has the character {character}, which {self.encoding} has not", place) from None
         return text
 
 

@@ -50,7 +50,7 @@ _WHOLE: Mapping[str, Callable[[datetime], str]] = {
 }
 
 
-def check_format(text: str) -> str:
+def check_time_format(text: str) -> str:
     """Check the format of a date or time that is written. Raises ValueError."""
     if text in _WHOLE:
         return text
@@ -63,7 +63,7 @@ def check_format(text: str) -> str:
 
 
 def time_text(at: date, form: str) -> str:
-    """Return a day, or an aware instant, in the format *form*, which `check_format` has checked."""
+    """Return a day, or an aware instant, in the format *form*, which `check_time_format` has checked."""
     moment = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)  # noqa: DTZ001  a day
     if form in _WHOLE:
         return _WHOLE[form](moment)
@@ -112,13 +112,13 @@ class NumberNotation:
             raise ValueError("is negative, and no sign is declared")
         digits = self._digits(unsigned)
         if width is not None:
-            digits = digits.zfill(width - self._room(is_negative=is_negative))
+            digits = digits.zfill(width - self._sign_width(is_negative=is_negative))
         return self._signed(digits, "" if width is None else "+", is_negative=is_negative)
 
     def _digits(self, unsigned: str) -> str:
         whole, _, fraction = unsigned.partition(".")
         if self.decimals is not None:
-            digits = self._implied(whole, fraction, self.decimals)
+            digits = self._with_implied_decimals(whole, fraction, self.decimals)
             return (digits.lstrip("0") or "0").zfill(self.digits)
         if self.places is not None:
             _check_fraction(fraction, self.places)
@@ -126,7 +126,7 @@ class NumberNotation:
         return whole.zfill(self.digits) + (f"{self.decimal_mark}{fraction}" if fraction else "")
 
     @staticmethod
-    def _implied(whole: str, fraction: str, decimals: int) -> str:
+    def _with_implied_decimals(whole: str, fraction: str, decimals: int) -> str:
         _check_fraction(fraction, max(decimals, 0))
         if decimals >= 0:
             return whole + fraction.ljust(decimals, "0")
@@ -134,7 +134,7 @@ class NumberNotation:
             raise ValueError(f"does not end with {-decimals} zeros, which are not written")
         return whole[:decimals]
 
-    def _room(self, *, is_negative: bool) -> int:
+    def _sign_width(self, *, is_negative: bool) -> int:
         if self.sign == "parentheses":
             return 2 * is_negative
         return self.sign == "trailing" or (self.sign == "leading" and is_negative)

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.cells import NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
-from crossdock.writing.files.scopes import refused
+from crossdock.writing.files.row_values import invalid_value_error
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 from crossdock.writing.files.written_values import time_text
 
@@ -100,23 +100,25 @@ class X12Content(EdiContent):
 
     def escaped(self, text: str, place: str) -> str:
         if self._has_separator(text):
-            raise refused("holds a separator of the interchange, which X12 cannot escape", place)
+            raise invalid_value_error("holds a separator of the interchange, which X12 cannot escape", place)
         odd = _CHARACTERS[self.characters].search(text) if self.characters != "any" else None
         if odd is not None:
             character = f"U+{ord(odd[0]):04X}"
-            raise refused(f"has the character {character}, which the {self.characters} set of X12 has not", place)
+            raise invalid_value_error(
+                f"has the character {character}, which the {self.characters} set of X12 has not", place
+            )
         return TextEncoder(self.encoding).check(text, place)
 
-    def controls(self, records: Sequence[FileRecord]) -> Sequence[str]:
+    def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""
         return [f"{number:04}" for number in range(1, len(records) + 1)]
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         if facts.number > _MOST:
-            raise refused(f"is above {_MOST:,}, the highest control number of X12", "file_number")
-        controls = self.controls(records)
+            raise invalid_value_error(f"is above {_MOST:,}, the highest control number of X12", "file_number")
+        controls = self.control_numbers(records)
         lines = [self._isa(facts), self._gs(facts)]
-        for control, segments in zip(controls, self.segments(records, facts, Notation()), strict=True):
+        for control, segments in zip(controls, self.segments(records, facts, NumberDefaults()), strict=True):
             lines.append(["ST", self.set_, control])
             lines += [[self.component.join(element) for element in each] for each in segments]
             lines.append(["SE", str(len(segments) + 2), control])
@@ -124,14 +126,14 @@ class X12Content(EdiContent):
         end = self.segment + line_end_text(self.line_end)
         return TextEncoder(self.encoding).bytes_of("".join(self.element.join(each) + end for each in lines))
 
-    def _isa(self, facts: FileFacts) -> list[str]:
+    def _isa(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]
         times = [time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
         repetition = self.repetition if self._has_repetition_separator else "U"
         flags = [f"{facts.number:09}", str(int(self.acknowledgment)), "T" if self.test else "P", self.component]
         return ["ISA", "00", " " * 10, "00", " " * 10, *ids, *times, repetition, self.version[:5], *flags]
 
-    def _gs(self, facts: FileFacts) -> list[str]:
+    def _gs(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.group or _GROUPS[self.set_], self.group_sender or self.sender, self.group_receiver or self.receiver]
         times = [time_text(facts.at, form) for form in ("%Y%m%d", "%H%M")]
         return ["GS", *ids, *times, str(facts.number), "X", self.version]

@@ -14,10 +14,16 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.reading.formats import xml_format
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
-from crossdock.writing.files.cells import Cell, Notation
-from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
-from crossdock.writing.files.scopes import Scope, refused
+from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
+from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.rows import (
+    RowPart,
+    RowsContent,
+    check_names_no_record,
+    part_or_cell,
+    values_of_all_records,
+)
 from crossdock.writing.files.text_encoder import TextEncoder
 
 OWN_TEXT = "."
@@ -30,11 +36,11 @@ _IN_ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "
 _PUBLIC_NAMES = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
 
 
-def _column(text: str) -> str:
+def _checked_column_path(text: str) -> str:
     return xml_format.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
 
 
-XmlPath = Annotated[str, AfterValidator(_column)]
+XmlPath = Annotated[str, AfterValidator(_checked_column_path)]
 
 
 XmlValue = Annotated[
@@ -51,16 +57,16 @@ class _Element:
     children: list[_Element] = field(default_factory=list)
     named: dict[str, _Element] = field(default_factory=dict)
 
-    def at(self, steps: Sequence[str]) -> _Element:
+    def get_or_add(self, steps: Sequence[str]) -> _Element:
         """Return the element at the path of *steps*, which is made where there is none."""
         element = self
         for step in steps:
             if step not in element.named:
-                element.named[step] = element.appended(step)
+                element.named[step] = element.append(step)
             element = element.named[step]
         return element
 
-    def appended(self, name: str) -> _Element:
+    def append(self, name: str) -> _Element:
         self.children.append(_Element(name))
         return self.children[-1]
 
@@ -69,15 +75,15 @@ class _Element:
         if last == OWN_TEXT:
             self.text = text
         elif last.startswith("@"):
-            self.at(steps).attributes[last[1:]] = text
+            self.get_or_add(steps).attributes[last[1:]] = text
         else:
-            self.at([*steps, last]).text = text
+            self.get_or_add([*steps, last]).text = text
 
-    def written(self, breaks: int) -> str:
+    def to_text(self, breaks: int) -> str:
         """Return the element, with line breaks between its children in the *breaks* outermost levels."""
         attributes = "".join(f' {name}="{text.translate(_IN_ATTRIBUTE)}"' for name, text in self.attributes.items())
         end = "\n" if breaks > 0 else ""
-        inner = "".join(f"{end}{child.written(breaks - 1)}" for child in self.children)
+        inner = "".join(f"{end}{child.to_text(breaks - 1)}" for child in self.children)
         return f"<{self.name}{attributes}>{self.text.translate(_IN_TEXT)}{inner}{end if inner else ''}</{self.name}>"
 
 
@@ -111,14 +117,14 @@ class XmlRow(RowPart):
         for row in self.inner:
             yield from row.paths()
 
-    def fill(self, element: _Element, scope: Scope, notation: Notation) -> None:
+    def fill_element(self, element: _Element, scope: RowValues, notation: NumberDefaults) -> None:
         for path, value in (self.columns or {}).items():
             if isinstance(value, XmlRow):
                 *steps, name = path.split("/")
                 for row, each in value.expanded(scope):
-                    row.fill(element.at(steps).appended(name), each, notation)
+                    row.fill_element(element.get_or_add(steps).append(name), each, notation)
             else:
-                _set(element, path, value, scope, notation)
+                _set_cell(element, path, value, scope, notation)
 
 
 def _check_names(path: str) -> None:
@@ -129,10 +135,10 @@ def _check_names(path: str) -> None:
             raise ValueError(f"{name} is not a name in XML") from None
 
 
-def _set(element: _Element, path: str, cell: Cell, scope: Scope, notation: Notation) -> None:
+def _set_cell(element: _Element, path: str, cell: Cell, scope: RowValues, notation: NumberDefaults) -> None:
     text, place = cell.text(scope, notation)
     if (found := _NO_XML.search(text)) is not None:
-        raise refused(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)
+        raise invalid_value_error(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)
     if text:
         element.set(path, text)
 
@@ -159,7 +165,7 @@ class XmlContent(RowsContent[XmlRow]):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         for key, cells in (("header", self.header), ("trailer", self.trailer)):
-            check_totals(key, iter(cells.values()))
+            check_names_no_record(key, iter(cells.values()))
         rows = [*self.rows, *(self.update or ()), *(self.delete or ())]
         paths = [self.record, *self.header, *self.trailer, *(path for row in rows for path in row.paths())]
         for path in paths:
@@ -171,31 +177,31 @@ class XmlContent(RowsContent[XmlRow]):
                 path.encode(self.encoding)
             except UnicodeEncodeError:
                 raise finding_at(("encoding",), f"has not all characters of {path}") from None
-        if len(self._steps) == 1:
+        if len(self._record_path) == 1:
             raise finding_at(("record",), "has at least two names: an XML document has one root")
         return self
 
-    def around(self) -> Iterator[Cell]:
+    def cells_outside_records(self) -> Iterator[Cell]:
         yield from (*self.header.values(), *self.trailer.values())
 
     @property
-    def _steps(self) -> Sequence[str]:
+    def _record_path(self) -> Sequence[str]:
         return self.record.strip("/").split("/")
 
-    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
-        root, *around, name = self._steps
-        document, notation = _Element(root), Notation(self.decimal_mark)
+    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+        root, *around, name = self._record_path
+        document, notation = _Element(root), NumberDefaults(self.decimal_mark)
         for prefix, namespace in self.namespaces.items():
             document.attributes[f"xmlns:{prefix}" if prefix else "xmlns"] = namespace
         rows = [found for each in self.expanded(records, facts) for found in each]
-        scope = totals(records, facts, rows=len(rows), lines=len(rows))
+        scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         for path, cell in self.header.items():
-            _set(document, path, cell, scope, notation)
+            _set_cell(document, path, cell, scope, notation)
         for row, each in rows:
-            row.fill(document.at(around).appended(name), each, notation)
+            row.fill_element(document.get_or_add(around).append(name), each, notation)
         for path, cell in self.trailer.items():
-            _set(document, path, cell, scope, notation)
-        text = f"{self._declaration}{document.written(len(around) + 1)}\n"
+            _set_cell(document, path, cell, scope, notation)
+        text = f"{self._declaration}{document.to_text(len(around) + 1)}\n"
         return TextEncoder(self.encoding).bytes_of(text, "xmlcharrefreplace")
 
     @property

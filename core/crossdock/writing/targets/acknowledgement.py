@@ -39,7 +39,7 @@ class Acknowledgement(ResourceModel):
         return self
 
 
-def acknowledgements() -> TargetResource:
+def acknowledgement_resource() -> TargetResource:
     """Return the resource of a target to which streams bring acknowledgements."""
     endpoint = EndpointProfile(reads=False)
     return TargetResource(

@@ -97,12 +97,12 @@ class ApiTarget(ConnectorTarget):
             return throttled
         is_success = 200 <= answer.status < 300
         told = self.with_status(resource, answer)
-        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and self._has_rule())
+        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and self._judges_success())
         kind = self.resources[resource]
         is_repeat = is_success and told.status == _TAKEN and made.reason == "conflict"
         return replace(made, pointer=kind.name_pointer) if is_repeat and kind.name_member is not None else made
 
-    def _has_rule(self) -> bool:
+    def _judges_success(self) -> bool:
         """Return whether something says which answers of success are failures."""
         return bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
 
@@ -141,7 +141,7 @@ class ApiTarget(ConnectorTarget):
         """Give an answer of success the status that `failed` says, with the reason in its body as the detail."""
         if not 200 <= answer.status < 300 or (body := outcomes.body_of(answer)) is None:
             return answer
-        status = self.failed(resource, self._read(answer))
+        status = self.failed(resource, self._as_api_answer(answer))
         if status is None:
             return answer
         if status == _THROTTLED:  # its body may state the wait
@@ -153,7 +153,7 @@ class ApiTarget(ConnectorTarget):
         """Return the outcome of an answer by which the API limits the rate, as `Api.throttled` or the GraphQL error
         ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
         """
-        read = self._read(answer)
+        read = self._as_api_answer(answer)
         is_told = graphql_errors.THROTTLED in graphql_errors.error_codes(read)
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
@@ -161,7 +161,7 @@ class ApiTarget(ConnectorTarget):
         wait_s = found.wait_after(answer.headers, answer.body)
         return Outcome("throttled", "too many requests", answer.status, wait_s)
 
-    def _read(self, answer: Answer) -> ApiAnswer:
+    def _as_api_answer(self, answer: Answer) -> ApiAnswer:
         return ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
 
     # ---- sending
@@ -181,7 +181,9 @@ class ApiTarget(ConnectorTarget):
         with closing(self.client()) as client:
             ping = self.ping(resource)
             answer = self.with_status(resource, self.send(client, resource, ping))
-            looked_up = [name for name in self.resources if answer.status < 500 and _finds_nothing(self, client, name)]
+            looked_up = [
+                name for name in self.resources if answer.status < 500 and _is_unknown_name_absent(self, client, name)
+            ]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
             raise UnauthorizedError(
@@ -228,10 +230,10 @@ class ApiTarget(ConnectorTarget):
     def _client_of(self, api: Api) -> Client:
         from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
-        return _Sender(ApiRequestSender(api, self._clock, None))
+        return _ApiClient(ApiRequestSender(api, self._clock, None))
 
 
-def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
+def _is_unknown_name_absent(target: Target, client: Client, resource: str) -> bool:
     """Return whether a name that no record has is looked up and absent; False if look-ups answer with lists."""
     kind = target.resources[resource]
     if not kind.endpoint.look_up or not kind.shape.finds_one:
@@ -255,6 +257,6 @@ def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordSha
     return replace(outcome, message=message or outcome.message)
 
 
-class _Sender:
+class _ApiClient:
     def __init__(self, exchange: ApiRequestSender) -> None:
         self.send, self.close = exchange.deliver, exchange.close

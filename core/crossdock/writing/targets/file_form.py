@@ -14,10 +14,10 @@ from crossdock.errors import RecordError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
 from crossdock.reading.wrappers.wrapping import ending_of, wrapped
 from crossdock.values import exact_json
-from crossdock.writing.files.content_model import FileContent, FileFacts, FileOperation, FileRecord
+from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.targets.target import STAGE, BatchItem, Request, TargetResource
 
-_SOME_FACTS = FileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
+_SOME_FACTS = WrittenFileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
 _PLACE = re.compile(r"\{(number|at)(?::([^{}]*))?\}")
 
 
@@ -60,7 +60,7 @@ class FileForm:
         """Return the request with the bytes of file *number*. Raises RefusedError as `FileContent.content`."""
         name = self.file_name(number, at)
         records = [FileRecord(item.operation, item.name, item.payload) for item in items]
-        content = self.content.content(records, FileFacts(number, at, name))
+        content = self.content.content(records, WrittenFileFacts(number, at, name))
         return Request(STAGE, f"/{self.wrapped_name(number, at)}", self._wrapped(content, name))
 
     def size_of(self, item: BatchItem) -> int:

@@ -53,7 +53,7 @@ class HandOver:
             RefusedError: If another file has the name.
             ConfigError, UnauthorizedError: If the folder does not exist, or the store does not allow it.
         """
-        harmless(lambda: self._stage(store, name, data))
+        raising_not_sent(lambda: self._stage(store, name, data))
 
     def complete(
         self, store: WritableStore, name: str, data: bytes, *, again: bool, may_leave: Callable[[], bool]
@@ -69,18 +69,18 @@ class HandOver:
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
         path, temporary = self._path(name), self._path(_companion_name(self.temporary, name))
-        is_there = harmless(lambda: self._is_handed_over(store, name, data, again=again))
+        is_there = raising_not_sent(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
-            staged = harmless(lambda: store.described(temporary))
+            staged = raising_not_sent(lambda: store.described(temporary))
             if again and self.if_missing != "resend" and (staged is None or self.copies):
                 return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
-                harmless(lambda: self._stage(store, name, data))
+                raising_not_sent(lambda: self._stage(store, name, data))
             if not may_leave():
                 raise ExpiredError("it was too late to hand the file over", where=path)
-            _ambiguous(lambda: store.rename(temporary, path))
+            _raising_ambiguous(lambda: store.rename(temporary, path))
         if self.marker is not None:
-            _ambiguous(lambda: self._mark(store, name))
+            _raising_ambiguous(lambda: self._write_marker(store, name))
         return "handed_over"
 
     def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
@@ -114,7 +114,7 @@ class HandOver:
             return True
         return False
 
-    def _mark(self, store: WritableStore, name: str) -> None:
+    def _write_marker(self, store: WritableStore, name: str) -> None:
         assert self.marker is not None
         marker = self._path(_companion_name(self.marker, name))
         if store.described(self._path(name)) is not None and store.described(marker) is None:
@@ -145,7 +145,7 @@ def _is_same(store: WritableStore, file: RemoteFile, data: bytes, *, unread: boo
     return sink.getvalue() == data
 
 
-def harmless(step: Callable[[], T]) -> T:
+def raising_not_sent(step: Callable[[], T]) -> T:
     """Run a step that has no effect for the partner. A failure of the store is one for now."""
     try:
         return step()
@@ -155,7 +155,7 @@ def harmless(step: Callable[[], T]) -> T:
         raise NotSentError(error.message, where=error.where, hint=error.hint, code=error.code) from error
 
 
-def _ambiguous(step: Callable[[], None]) -> None:
+def _raising_ambiguous(step: Callable[[], None]) -> None:
     try:
         step()
     except CrossdockError as error:

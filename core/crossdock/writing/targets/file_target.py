@@ -15,7 +15,7 @@ from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_results import Answer, NotSentError
 from crossdock.values import exact_json
-from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgements
+from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgement_resource
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.file_form import FileForm
 from crossdock.writing.targets.file_hand_over import HandOver
@@ -63,7 +63,7 @@ class FileTarget(ConnectorTarget):
         self.first_number = first_number
         self._files, self._open, self._address, self._zone, self.retry = resources, open_store, address, zone, retry
         own = {name: each.kind for name, each in resources.items()}
-        self.resources = {ACKNOWLEDGEMENTS: acknowledgements(), **own}  # they come first: changes wait for them
+        self.resources = {ACKNOWLEDGEMENTS: acknowledgement_resource(), **own}  # they come first: changes wait for them
 
     @property
     def address(self) -> str:
@@ -76,15 +76,15 @@ class FileTarget(ConnectorTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        return self._checked(resource, "create", payload)
+        return self._checked_request(resource, "create", payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002  a file has whole records
-        return self._checked(resource, "update", update.after)
+        return self._checked_request(resource, "update", update.after)
 
     def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002  it is the name in the file
         return Request("DELETE", f"/{resource}")
 
-    def _checked(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
+    def _checked_request(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
         if resource == ACKNOWLEDGEMENTS:
             return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
         return self._files[resource].request(operation, self.name_in(resource, payload) or "", payload)
@@ -130,7 +130,7 @@ class FileTarget(ConnectorTarget):
     # ---- sending
 
     def client(self) -> Client:
-        return _Client(self._files, self._open)
+        return _FileClient(self._files, self._open)
 
     def reach(self) -> str:
         with self._open() as store:
@@ -148,7 +148,7 @@ def _outcome(answer: Answer, expected: ExpectedRecord) -> Outcome:
     return Outcome("undecided", message, answer.status)
 
 
-class _Client:
+class _FileClient:
     """Hands over files in one session, which is opened when it is needed, and again after a failure."""
 
     def __init__(self, files: Mapping[str, FileResource], open_store: Callable[[], WritableStore]) -> None:
@@ -166,13 +166,13 @@ class _Client:
     ) -> Answer:
         try:
             resource = (headers or {}).get("resource", "")
-            return self._sent(method, path.removeprefix("/"), body or b"", resource, may_leave)
+            return self._answer_to(method, path.removeprefix("/"), body or b"", resource, may_leave)
         except CrossdockError:
             self.close()
             raise
 
-    def _sent(self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]) -> Answer:
-        store, hand_over = self._session(), self._files[resource].hand_over
+    def _answer_to(self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]) -> Answer:
+        store, hand_over = self._open_store(), self._files[resource].hand_over
         if method == STAGE:
             hand_over.stage(store, name, body)
             return Answer(200, {}, b"")
@@ -183,7 +183,7 @@ class _Client:
         found = hand_over.complete(store, name, body, again=again, may_leave=may_leave)
         return Answer(200 if found == "handed_over" else 404, {}, b"")
 
-    def _session(self) -> WritableStore:
+    def _open_store(self) -> WritableStore:
         if self._store is None:
             try:
                 self._store = self._open()

@@ -48,12 +48,15 @@ def unguarded(target: ConnectorTarget) -> ConnectorTarget:
     return target._own if isinstance(target, _GuardedTarget) else target  # noqa: SLF001  of this module
 
 
-def fault_of(own: ConnectorTarget) -> str | None:
+def fault_of_class(own: ConnectorTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
-    wrong = misspelt_attribute(own, lambda name, value: _fits(value, _hint(name)))
+    wrong = misspelt_attribute(own, lambda name, value: _is_of_type(value, _type_of_member(name)))
     if wrong is not None:
         return f"{wrong[1]}; see class {described_class(wrong[0])}"
-    facts = ((name, _problem(getattr(own, name), _hint(name))) for name in ("retry", "in_flight", "kept_s", "settle_s"))
+    facts = (
+        (name, _type_problem(getattr(own, name), _type_of_member(name)))
+        for name in ("retry", "in_flight", "kept_s", "settle_s")
+    )
     if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method(own):
         return f"{problem}; see class {described_class(type(own))}"
     return None
@@ -72,31 +75,31 @@ class _GuardedTarget:
         with self._guard(name):
             value = getattr(self._own, name)
         if not callable(value):
-            return self._checked(name, value)
-        return lambda *arguments, **named: self._called(name, value, arguments, named)
+            return self._checked_result(name, value)
+        return lambda *arguments, **named: self._call_guarded(name, value, arguments, named)
 
     def send(self, *arguments: Any, **named: Any) -> Any:
         """Send as the target does. If it does not define that, its headers are guarded separately."""
         is_default = type(self._own).send is Target.send
         send = cast("Any", Target.send).__get__(self) if is_default else self._own.send
-        return self._called("send", send, arguments, named)
+        return self._call_guarded("send", send, arguments, named)
 
     def reach(self) -> str:
         is_default = type(self._own).reach is ApiTarget.reach
         reach = cast("Any", ApiTarget.reach).__get__(self) if is_default else self._own.reach
-        return cast("str", self._called("reach", reach, (), {}))
+        return cast("str", self._call_guarded("reach", reach, (), {}))
 
     def take_defects(self) -> list[AuthorCodeError]:
         """Return the first error of each method whose result was replaced, once."""
         defects, self._defects = self._defects, {}
         return list(defects.values())
 
-    def _called(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    def _call_guarded(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         try:
             with self._guard(name):
                 value = method(*_copied(arguments), **_copied(named))
                 value = list(value) if name == "also_changes" else _copied(value)
-            return self._checked(name, value, arguments)
+            return self._checked_result(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
             short = shortened_error(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
@@ -110,10 +113,10 @@ class _GuardedTarget:
     def _guard(self, name: str) -> Any:
         return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
-    def _checked(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
+    def _checked_result(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
         if name == "batch_outcomes" and isinstance(value, list):
-            return [self._checked("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
-        problem = _problem(value, _hint(name)) or _lack(value, arguments)
+            return [self._checked_result("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
+        problem = _type_problem(value, _type_of_member(name)) or _missing_in_result(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of_code(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
@@ -133,7 +136,7 @@ def _copied(value: Any) -> Any:
     return tuple([_copied(inner) for inner in value]) if type(value) is tuple else value
 
 
-def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
+def _missing_in_result(value: Any, arguments: Sequence[Any]) -> str | None:
     if isinstance(value, Request) and value.path and (value.path[0] != "/" or not value.path.isprintable()):
         return "Request.path that does not begin with a slash, or has a control character"
     if not isinstance(value, Outcome) or value.kind not in {"delivered", "found"}:
@@ -145,36 +148,36 @@ def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
 
 
 @cache
-def _hint(name: str) -> Any:
+def _type_of_member(name: str) -> Any:
     for owner in (Target, ApiTarget):
         member = getattr(owner, name, None)
         function = member.fget if isinstance(member, property) else member
         if isinstance(function, types.FunctionType):
             return get_type_hints(function).get("return", Any)
-        if name in (hints := _hints(owner)):
+        if name in (hints := _type_hints(owner)):
             return hints[name]
     return Any
 
 
-def _problem(value: Any, hint: Any, member: str = "") -> str | None:
-    if hint is not Any and not _fits(value, hint):
-        return f"{_named(member)}{type(value).__name__} instead of {_words(hint)}"
+def _type_problem(value: Any, hint: Any, member: str = "") -> str | None:
+    if hint is not Any and not _is_of_type(value, hint):
+        return f"{_member_prefix(member)}{type(value).__name__} instead of {_type_in_words(hint)}"
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         parts = ((each.name, getattr(value, each.name)) for each in fields(value))
-        found = (_problem(part, _hints(kind)[name], f"{kind.__name__}.{name}") for name, part in parts)
+        found = (_type_problem(part, _type_hints(kind)[name], f"{kind.__name__}.{name}") for name, part in parts)
         return next((problem for problem in found if problem), None)
     if isinstance(value, str) and not is_storable(value) and not member.endswith(".message"):
-        return f"{_named(member)}text with NUL or half a character"
+        return f"{_member_prefix(member)}text with NUL or half a character"
     return None
 
 
-def _named(member: str) -> str:
+def _member_prefix(member: str) -> str:
     return f"{member} as " if member else ""
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def _type_hints(kind: type) -> Mapping[str, Any]:
     try:
         return get_type_hints(kind)
     except NameError:  # of a name that is imported for type checkers only
@@ -184,16 +187,16 @@ def _hints(kind: type) -> Mapping[str, Any]:
 _NUMBERS: Mapping[Any, tuple[type, ...]] = {int: (int,), float: (int, float)}
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _is_of_type(value: Any, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
-        return any(_fits(value, each) for each in parts)
+        return any(_is_of_type(value, each) for each in parts)
     if origin is Literal:
         return value in parts
     if origin is tuple:
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_is_of_type, value, parts))
     if origin is Iterable:
-        return isinstance(value, list) and all(_fits(each, parts[0]) for each in value)
+        return isinstance(value, list) and all(_is_of_type(each, parts[0]) for each in value)
     if hint in _NUMBERS:
         return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
     kind = origin or hint
@@ -204,9 +207,9 @@ def _is_protocol(kind: type) -> bool:
     return bool(getattr(kind, "_is_protocol", False))
 
 
-def _words(hint: Any) -> str:
+def _type_in_words(hint: Any) -> str:
     if get_origin(hint) in {Union, types.UnionType}:
-        return " or ".join(map(_words, get_args(hint)))
+        return " or ".join(map(_type_in_words, get_args(hint)))
     if get_origin(hint) is Literal:
         return "one of its values"
     return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))

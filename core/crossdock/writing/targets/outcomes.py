@@ -32,7 +32,7 @@ ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3
 _THROTTLED = 429
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
-Class = Literal[
+OutcomeKind = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
     "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than the known one (412)
@@ -68,7 +68,7 @@ class Outcome:
         receipt: Of a stored batch, what the target needs for its next parts; None if that has not changed.
     """
 
-    kind: Class
+    kind: OutcomeKind
     message: str = ""
     status: int | None = None
     retry_after_s: float | None = None
@@ -211,10 +211,10 @@ def of_answer(
     """
     status = answer.status
     if 200 <= status < 300:
-        return _success(answer, subject, shape, judged=judged)
+        return _outcome_of_success(answer, subject, shape, judged=judged)
     problem = problem_answers.read(status, answer.body)
     wait = retry_after_s(answer.headers)
-    kind: Class = "in_doubt"
+    kind: OutcomeKind = "in_doubt"
     if status == _THROTTLED:
         kind, wait = "throttled", wait_before_retry_s(answer.headers, answer.body)
     elif status == 401:
@@ -223,7 +223,7 @@ def of_answer(
         kind = "changed"
     elif status == 503 and wait is not None:
         kind = "unavailable"
-    elif 400 <= status < 500 and not _is_running(problem, wait):
+    elif 400 <= status < 500 and not _is_still_running(problem, wait):
         return _rejection(problem)
     return Outcome(kind, problem.message, status, wait)
 
@@ -258,7 +258,7 @@ def of_look_up(
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
         return nothing_found(answer, body, shape, place)
-    if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
+    if not isinstance(listed, list) or len(listed) != 1 or not _is_expected_record(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
         return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
@@ -281,7 +281,7 @@ def nothing_found(answer: Answer, body: Any, shape: RecordShape, place: str) -> 
     return Outcome("unavailable", f"answered a look-up without a record, although {sign}; {advice}")
 
 
-def unless_cached(outcome: Outcome, answer: Answer) -> Outcome:
+def unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcome:
     """Return the *outcome* of a look-up; an absent record is none if *answer* is older than the question."""
     if outcome.kind != "absent":
         return outcome
@@ -293,7 +293,7 @@ def unless_cached(outcome: Outcome, answer: Answer) -> Outcome:
     return Outcome("unavailable", message, outcome.status)
 
 
-def unless_accepted(outcome: Outcome, status: int | None) -> Outcome:
+def pending_if_accepted(outcome: Outcome, status: int | None) -> Outcome:
     """Return the *outcome* of a write; it is ``pending`` if the target has only accepted the request.
 
     The id in its answer, if any, may be that of a job.
@@ -310,10 +310,10 @@ def _missing_by_status(answer: Answer, shape: RecordShape, *, by_id: bool, judge
         is_empty = answer.status == _NO_CONTENT and not answer.body
         return Outcome("absent", status=_NO_CONTENT) if is_empty and shape.no_content_is_absent else None
     is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
-    return _missing(answer, "" if by_id else shape.absent or "") if is_missing else None
+    return _outcome_of_missing(answer, "" if by_id else shape.absent or "") if is_missing else None
 
 
-def _missing(answer: Answer, text: str) -> Outcome:
+def _outcome_of_missing(answer: Answer, text: str) -> Outcome:
     """Return the outcome of a 404: without *text* it may come from a wrong path, where every record seems missing."""
     if text.casefold() in answer.body.decode("utf-8", "replace").casefold():
         return Outcome("absent", status=answer.status)
@@ -321,7 +321,7 @@ def _missing(answer: Answer, text: str) -> Outcome:
     return Outcome("unavailable", message, answer.status)
 
 
-def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
+def _is_expected_record(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
     found = shape.id_of(record)
     if not isinstance(record, dict) or found is None:
         return False
@@ -339,16 +339,16 @@ def of_stage(answer: Answer) -> Outcome:
         return Outcome(
             "throttled", "too many requests", answer.status, wait_before_retry_s(answer.headers, answer.body)
         )
-    kind: Class = "staged" if 200 <= answer.status < 300 else "unavailable"
+    kind: OutcomeKind = "staged" if 200 <= answer.status < 300 else "unavailable"
     return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 
 
-def _is_running(problem: Problem, wait_s: float | None) -> bool:
+def _is_still_running(problem: Problem, wait_s: float | None) -> bool:
     """Return True for a time-out, and for a conflict with a running earlier attempt under the same key."""
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
-def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, judged: bool) -> Outcome:
+def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, judged: bool) -> Outcome:
     try:
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
@@ -359,10 +359,10 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, jud
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
-    return _written(answer, record, subject, shape)
+    return _outcome_by_ids(answer, record, subject, shape)
 
 
-def _written(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
+def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
     """Return the outcome of a success that reports no error, by the ids that it has."""
     if shape.id is None:  # the answer may show another record, such as the stock that was adjusted
         return Outcome("delivered", status=answer.status, target_id=subject.name)
@@ -397,7 +397,7 @@ def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRec
     for place in ("/".join(names[: depth + 1]) for depth in range(len(names))):
         if (member := refusing_member(find_at_pointer(body, place))) is not None:
             return f"{place}/{pointer_part(member)}"
-    if not shape.record and (shape.id is None or _shows(record, subject, shape)):
+    if not shape.record and (shape.id is None or _shows_record(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
     return signs_of_empty_list(read, shape.record or None, _COPIES).place_of_error
@@ -417,7 +417,7 @@ def _text_of_error(body: Any, place: str) -> str:
     return next(filter(None, (api_error_messages.message_of(find_at_pointer(body, each), str) for each in places)), "")
 
 
-def _shows(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:
+def _shows_record(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:
     """Return whether an answer is the record that was written, and not only a word about it."""
     is_named = shape.name_of(record) is not MISSING
     return is_named or (subject.name is None if subject.target_id is None else shape.id_of(record) is not None)

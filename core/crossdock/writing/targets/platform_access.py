@@ -23,7 +23,7 @@ _INSUFFICIENT_SCOPE = re.compile(r'\berror\s*=\s*"?insufficient_scope\b', re.IGN
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class PlatformAccess:
     """What the platform grants.
 
     Attributes:
@@ -37,7 +37,7 @@ class Access:
     ahead_s: float | None = None
 
 
-def reach(profile: Profile, resources: Sequence[str]) -> Access:
+def check_access(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
     """List one record of each of *resources*, and request the scopes if the profile has an ``introspection_url``.
 
     An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
@@ -45,7 +45,7 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
     target, clock = PlatformTarget(profile), SystemClock()
     with closing(target.client()) as client:
         answers = {resource: target.send(client, resource, target.ping(resource)) for resource in resources}
-        ahead = [_ahead_s(answer, clock) for answer in answers.values()][-1:]
+        ahead = [_clock_ahead_s(answer, clock) for answer in answers.values()][-1:]
     forbidden = {resource: answer for resource, answer in answers.items() if answer.status == 403}
     is_valid = len(forbidden) < len(answers) or any(map(_is_about_scope, forbidden.values()))
     for resource, answer in answers.items():
@@ -62,12 +62,12 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
                 f"responded with HTTP {answer.status}", where=profile.base_url, code="target_unavailable"
             )
     token = target.credential.token
-    text = f"{profile.base_url} grants access" + (_described(token) if token else "")
+    text = f"{profile.base_url} grants access" + (_token_description(token) if token else "")
     if profile.introspection_url is not None:
         scopes = access_scopes.granted_scopes(profile, profile.introspection_url, target.credential)
     else:
         scopes = (token.scopes or None) if token else None
-    return Access(text, tuple(forbidden), scopes, *ahead)
+    return PlatformAccess(text, tuple(forbidden), scopes, *ahead)
 
 
 def _is_about_scope(answer: Answer) -> bool:
@@ -78,7 +78,8 @@ def _is_about_scope(answer: Answer) -> bool:
 def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
-    Returns False if no answer has a date: the run itself will report why. Raises ClockError as `check_ahead` does.
+    Returns False if no answer has a date: the run itself will report why. Raises ClockError as
+    `check_clock_difference`.
     """
     if profile.max_clock_skew_s is None:
         return True
@@ -90,19 +91,19 @@ def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
             answer = target.send(client, resource, target.ping(resource))
     except CrossdockError:
         return False
-    ahead_s = _ahead_s(answer, clock)
+    ahead_s = _clock_ahead_s(answer, clock)
     if ahead_s is None:
         return False
-    check_ahead(profile, ahead_s)
+    check_clock_difference(profile, ahead_s)
     return True
 
 
-def _ahead_s(answer: Answer, clock: Clock) -> float | None:
+def _clock_ahead_s(answer: Answer, clock: Clock) -> float | None:
     platform_s = http_date(answer.headers.get("date", ""))
     return None if platform_s is None else clock.now().timestamp() - platform_s
 
 
-def check_ahead(profile: Profile, ahead_s: float) -> None:
+def check_clock_difference(profile: Profile, ahead_s: float) -> None:
     """Raise ClockError if the clocks differ by more than ``platform.max_clock_skew_s``."""
     if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"
@@ -113,6 +114,6 @@ def check_ahead(profile: Profile, ahead_s: float) -> None:
         )
 
 
-def _described(token: GrantedToken) -> str:
+def _token_description(token: GrantedToken) -> str:
     text = f", with a token for {token.life_s:.0f} s; scopes: {' '.join(token.scopes) or 'not reported'}"
     return f"{text}; more than requested: {' '.join(token.extra_scopes)}" if token.extra_scopes else text

@@ -48,7 +48,7 @@ class MedusaServer(ServerProcess):
     def command(self) -> list[str]:
         return [*self._cli, "start", "-H", self.host, "-p", str(self.port)]
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         try:
             return httpx.get(f"{self.url}/health", trust_env=False).is_success
         except httpx.HTTPError:

@@ -55,7 +55,7 @@ class OscarServer(ServerProcess):
         wsgi = "django.core.wsgi:get_wsgi_application()"
         return [str(self._python), "-m", "gunicorn", "-b", at, "-w", "2", "--threads", "2", wsgi]
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         try:
             return httpx.get(f"{self.url}/api/", trust_env=False).is_success
         except httpx.HTTPError:

@@ -14,7 +14,7 @@ from crossdock.values import exact_json
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """One request. *headers* has names in lower case; *body* is None without a body."""
 
     method: str
@@ -25,7 +25,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """An answer. *body* is a JSON value, or bytes that are sent unchanged."""
 
     status: int
@@ -45,10 +45,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = exact_json.loads(content) if content else None
         except ValueError:
-            answer = Answer(400, {"message": "the body is not JSON"})
+            answer = ApiResponse(400, {"message": "the body is not JSON"})
         else:
             with self.server.lock:
-                call = Call(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
+                call = ApiRequest(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
                 answer = self.server.respond(call)
         sent = answer.body if isinstance(answer.body, bytes) else exact_json.dumps(answer.body)
         self.send_response_only(answer.status)
@@ -67,13 +67,13 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, port: int, respond: Callable[[Call], Answer]) -> None:
+    def __init__(self, port: int, respond: Callable[[ApiRequest], ApiResponse]) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.respond, self.lock = respond, threading.Lock()
 
 
 @contextmanager
-def serving(respond: Callable[[Call], Answer], port: int = 0) -> Iterator[str]:
+def serve_api(respond: Callable[[ApiRequest], ApiResponse], port: int = 0) -> Iterator[str]:
     """Serve an API whose requests *respond* answers, one at a time, and yield its address.
 
     Args:

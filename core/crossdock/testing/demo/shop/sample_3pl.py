@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossdock.testing.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.json_server import ApiRequest, ApiResponse
 
 CARRIER, LOCATION = "Sample Parcel", "MAIN"
 
@@ -30,57 +30,59 @@ class Sample3pl:
         self.shipments: list[dict[str, Any]] = []
         self._taken = 0
 
-    def respond(self, call: Call) -> Answer:
+    def respond(self, call: ApiRequest) -> ApiResponse:
         if call.headers.get("api-key") != self._key:
-            return Answer(401, {"message": "the header Api-Key has no valid key"})
-        return self._answer(call) or Answer(404, {"message": "not found"})
+            return ApiResponse(401, {"message": "the header Api-Key has no valid key"})
+        return self._answer(call) or ApiResponse(404, {"message": "not found"})
 
-    def _answer(self, call: Call) -> Answer | None:
+    def _answer(self, call: ApiRequest) -> ApiResponse | None:
         match call.method, call.path:
             case "GET", "/orders":
                 wanted = call.params.get("reference")
-                return Answer(200, {"items": [each for each in self.orders if wanted in {None, each["reference"]}]})
+                return ApiResponse(
+                    200, {"items": [each for each in self.orders if wanted in {None, each["reference"]}]}
+                )
             case "POST", "/orders":
-                return self._take(dict(call.body))
+                return self._take_order(dict(call.body))
             case "GET" | "DELETE", path if path.startswith("/orders/"):
-                return self._one(call.method, path.removeprefix("/orders/"))
+                return self._show_or_cancel_order(call.method, path.removeprefix("/orders/"))
             case "GET", "/shipments":
                 if self._ships_when_asked:
-                    self.work()
-                return Answer(200, {"items": self.shipments})
+                    self.ship_all_orders()
+                return ApiResponse(200, {"items": self.shipments})
             case "GET", "/stock":
                 stock = [{"sku": sku, "location": LOCATION, "quantity": units} for sku, units in self._stock.items()]
-                return Answer(200, {"items": stock})
+                return ApiResponse(200, {"items": stock})
         return None
 
-    def _take(self, order: dict[str, Any]) -> Answer:
+    def _take_order(self, order: dict[str, Any]) -> ApiResponse:
         if any(each["reference"] == order["reference"] for each in self.orders):
-            return Answer(409, {"message": "duplicate reference"})
+            return ApiResponse(409, {"message": "duplicate reference"})
         self._taken += 1
         order["id"] = self._taken
         self.orders.append(order)
-        return Answer(201, order)
+        return ApiResponse(201, order)
 
-    def _one(self, method: str, number: str) -> Answer | None:
+    def _show_or_cancel_order(self, method: str, number: str) -> ApiResponse | None:
         order = next((each for each in self.orders if str(each["id"]) == number), None)
         if method == "DELETE" and order is not None:
-            if order["id"] in self._shipped():
-                return Answer(409, {"message": "the order is shipped"})
+            if order["id"] in self._shipped_order_ids():
+                return ApiResponse(409, {"message": "the order is shipped"})
             self.orders.remove(order)
-        return None if order is None else Answer(200, order)
+        return None if order is None else ApiResponse(200, order)
 
-    def _shipped(self) -> set[int]:
+    def _shipped_order_ids(self) -> set[int]:
         return {each["order_id"] for each in self.shipments}
 
-    def work(self) -> None:
+    def ship_all_orders(self) -> None:
         """Ship every order: the first item of an order in one parcel, and the rest in another."""
-        shipped = self._shipped()
+        shipped = self._shipped_order_ids()
         for order in (each for each in self.orders if each["id"] not in shipped):
             first, *rest = order["lines"]
             for lines in filter(None, ([first], rest)):
-                self._ship(order, lines)
+                self._ship_parcel(order, lines)
 
-    def _ship(self, order: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+    def _ship_parcel(self, order: dict[str, Any], lines: list[dict[str, Any]]) -> None:
         for line in lines:
             self._stock[line["sku"]] -= int(line["quantity"])
         number = f"SP{len(self.shipments) + 1:06}"

@@ -130,10 +130,10 @@ class SampleShop:
         guest = Buyer(None, "Gil Guest", "gil@example.com", "3 High Street", "Vienna", "AT")
         self.buyers = [ann, bob]
         self.orders: list[ShopOrder] = []
-        self._place(ann, {lamp: 2, mug: 3}, discount="10.00", shipping="4.90")
-        self._place(guest, {chair: 1}, shipping="19.00")
-        self._place(bob, {mug: 7})
-        self._place(ann, {chair: 2, lamp: 1}, discount="30.79", shipping="19.00")
+        self._place_order(ann, {lamp: 2, mug: 3}, discount="10.00", shipping="4.90")
+        self._place_order(guest, {chair: 1}, shipping="19.00")
+        self._place_order(bob, {mug: 7})
+        self._place_order(ann, {chair: 2, lamp: 1}, discount="30.79", shipping="19.00")
 
     def order(self, order_id: int) -> ShopOrder | None:
         return next((order for order in self.orders if order.id == order_id), None)
@@ -160,7 +160,9 @@ class SampleShop:
         order.refunds.append(Refund(next(self._ids), line, units, amount, rounded(amount * _TAX)))
         order.changed = _now()
 
-    def _place(self, buyer: Buyer, units: dict[Article, int], *, discount: str = "0", shipping: str = "0") -> None:
+    def _place_order(
+        self, buyer: Buyer, units: dict[Article, int], *, discount: str = "0", shipping: str = "0"
+    ) -> None:
         placed = self.opened + timedelta(hours=len(self.orders))
         lines = [OrderLine(next(self._ids), article, quantity) for article, quantity in units.items()]
         order = ShopOrder(next(self._ids), buyer, lines, Decimal(discount), Decimal(shipping), placed, placed)

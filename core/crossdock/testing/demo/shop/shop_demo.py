@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create, set_variables, stable_port
-from crossdock.testing.demo.shop.json_server import serving
+from crossdock.testing.demo.demo_folder import create_folder, set_variables, stable_port
+from crossdock.testing.demo.shop.json_server import serve_api
 from crossdock.testing.demo.shop.sample_3pl import Sample3pl
 from crossdock.testing.demo.shop.sample_shop import SampleShop
 from crossdock.testing.demo.shop.shopify_api import ShopifyApi
@@ -37,7 +37,7 @@ class ShopDemo:
 
 
 @contextmanager
-def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
+def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
     """Create a demo folder, and run the platform, the shop and the 3PL on it.
 
     Args:
@@ -47,15 +47,15 @@ def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Itera
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create(folder)
+    create_folder(folder)
     shop, token, key = SampleShop(), secrets.token_hex(16), secrets.token_hex(16)
     api = ShopifyApi(shop, token) if kind == "shopify" else WooCommerceApi(shop, token)
     stock = {article.sku: article.stock for article in shop.articles}
     depot = Sample3pl(key, stock, ships_when_asked=ships_when_asked)
     with (
         SandboxServer(folder / "sandbox", port=stable_port()) as platform,
-        serving(api.respond) as shop_url,
-        serving(depot.respond) as depot_url,
+        serve_api(api.respond) as shop_url,
+        serve_api(depot.respond) as depot_url,
     ):
         variables = {
             "PLATFORM_URL": platform.base_url,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.testing.demo.shop import shopify_views as views
-from crossdock.testing.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.json_server import ApiRequest, ApiResponse
 from crossdock.testing.demo.shop.sample_shop import SampleShop
 from crossdock.values import exact_json
 
@@ -35,7 +35,7 @@ class ShopifyApi:
             "events": lambda asked: self._list("events", asked, ()),
             "locations": lambda asked: self._list("locations", asked, [views.LOCATION]),
             "productVariants": lambda asked: self._list(
-                "productVariants", asked, map(views.stocked, self._shop.articles)
+                "productVariants", asked, map(views.variant_with_stock, self._shop.articles)
             ),
             "stockOfSku": self._stock_of_sku,
             "stockOfItem": self._stock_of_item,
@@ -50,18 +50,18 @@ class ShopifyApi:
         self._bulk: dict[str, dict[str, Any]] = {}
         self._files: dict[str, bytes] = {}
 
-    def respond(self, call: Call) -> Answer:
+    def respond(self, call: ApiRequest) -> ApiResponse:
         if call.method == "GET":
             content = self._files.get(call.path)
-            return Answer(404, {"errors": "Not Found"}) if content is None else Answer(200, content)
+            return ApiResponse(404, {"errors": "Not Found"}) if content is None else ApiResponse(200, content)
         if call.headers.get("x-shopify-access-token") != self._token:
-            return Answer(401, {"errors": "[API] Invalid API key or access token"})
+            return ApiResponse(401, {"errors": "[API] Invalid API key or access token"})
         body = call.body if isinstance(call.body, dict) else {}
         found = _OPERATION.match(str(body.get("query", "")))
         field = self._fields.get(found[1]) if found else None
         if field is None:
-            return Answer(200, {"errors": [{"message": "the sample shop does not know this query"}]})
-        return Answer(200, {"data": field(body.get("variables") or {})})
+            return ApiResponse(200, {"errors": [{"message": "the sample shop does not know this query"}]})
+        return ApiResponse(200, {"data": field(body.get("variables") or {})})
 
     # ---- reading
 
@@ -113,7 +113,7 @@ class ShopifyApi:
         """Begin a bulk operation, which ends at once."""
         found = _BULK_LIST.match(asked["query"])
         name, number = found[1] if found else "", len(self._bulk) + 1
-        lines = list(views.flattened(self._fields[name]({})[name]["nodes"]))
+        lines = list(views.bulk_lines(self._fields[name]({})[name]["nodes"]))
         gid, path = f"gid://shopify/BulkOperation/{number}", f"/{number}.jsonl"
         content = b"\n".join(map(exact_json.dumps, lines))
         self._files[path] = content
@@ -132,17 +132,17 @@ class ShopifyApi:
     # ---- stock
 
     def _stock(self, asked: Variables) -> dict[str, Any]:
-        return self._list("productVariants", asked, map(views.stocked, self._shop.articles))
+        return self._list("productVariants", asked, map(views.variant_with_stock, self._shop.articles))
 
     def _stock_of_sku(self, asked: Variables) -> dict[str, Any]:
         found = _SKU.search(asked["found"])
         article = self._shop.article(found[1]) if found else None
-        return {"inventoryItems": views.page([views.item(article)] if article else [])}
+        return {"inventoryItems": views.page([views.inventory_item(article)] if article else [])}
 
     def _stock_of_item(self, asked: Variables) -> dict[str, Any]:
         articles = {f"gid://shopify/InventoryItem/{each.id}": each for each in self._shop.articles}
         article = articles.get(asked["item"])
-        return {"inventoryItem": views.item(article) if article else None}
+        return {"inventoryItem": views.inventory_item(article) if article else None}
 
     def _set_stock(self, asked: Variables) -> dict[str, Any]:
         errors = []
@@ -160,7 +160,7 @@ class ShopifyApi:
 
     def _shipments(self, asked: Variables) -> dict[str, Any]:
         order = self._shop.order(int(asked["id"].rpartition("/")[2]))
-        return {"order": views.to_ship(order) if order else None}
+        return {"order": views.order_to_ship(order) if order else None}
 
     def _ship(self, asked: Variables) -> dict[str, Any]:
         wanted, tracking = asked["fulfillment"], asked["fulfillment"]["trackingInfo"]

@@ -37,7 +37,7 @@ def page(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     return {"nodes": nodes, "pageInfo": {"hasNextPage": False, "endCursor": None}}
 
 
-def flattened(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def bulk_lines(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield records and their children separately, as the file of a bulk operation has them."""
     for node in nodes:
         own, children = dict(node), []
@@ -78,7 +78,7 @@ def product(article: Article, opened: datetime) -> dict[str, Any]:
     }
 
 
-def item(article: Article) -> dict[str, Any]:
+def inventory_item(article: Article) -> dict[str, Any]:
     quantities = [{"name": name, "quantity": article.stock} for name in ("available", "on_hand")]
     return {
         "id": f"gid://shopify/InventoryItem/{article.id}",
@@ -88,8 +88,8 @@ def item(article: Article) -> dict[str, Any]:
     }
 
 
-def stocked(article: Article) -> dict[str, Any]:
-    shown = item(article)
+def variant_with_stock(article: Article) -> dict[str, Any]:
+    shown = inventory_item(article)
     level = {"id": f"gid://shopify/InventoryLevel/{article.id}", "location": {"id": LOCATION["id"]}}
     shown["inventoryLevels"] = page([{**level, **shown.pop("inventoryLevel")}])
     return {"id": f"gid://shopify/ProductVariant/{article.id}", "sku": article.sku, "inventoryItem": shown}
@@ -179,7 +179,7 @@ def fulfillment(parcel: Parcel) -> dict[str, Any]:
     return {"id": f"gid://shopify/Fulfillment/{parcel.id}", "status": "SUCCESS", "trackingInfo": [tracking]}
 
 
-def to_ship(order: ShopOrder) -> dict[str, Any]:
+def order_to_ship(order: ShopOrder) -> dict[str, Any]:
     lines = [
         {
             "id": f"gid://shopify/FulfillmentOrderLineItem/{line.id}",

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.testing.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.json_server import ApiRequest, ApiResponse
 from crossdock.testing.demo.shop.sample_shop import CURRENCY, Article, Buyer, Parcel, SampleShop, ShopOrder
 
 _API, _TRACKING = "/wp-json/wc/v3", "/wp-json/wc-shipment-tracking/v3"
@@ -19,7 +19,7 @@ class WooCommerceApi:
     def __init__(self, shop: SampleShop, key: str) -> None:
         self._shop, self._key = shop, key
 
-    def respond(self, call: Call) -> Answer:
+    def respond(self, call: ApiRequest) -> ApiResponse:
         if call.params.get("oauth_consumer_key") != self._key:
             return _refused(401, "Consumer key is invalid.")
         if call.path.startswith(_TRACKING):
@@ -33,7 +33,7 @@ class WooCommerceApi:
         records = self._list(path, call)
         return _refused(404, "No route was found.") if records is None else _page(records, call)
 
-    def _list(self, path: list[str], call: Call) -> Iterable[Any] | None:
+    def _list(self, path: list[str], call: ApiRequest) -> Iterable[Any] | None:
         match path:
             case ["orders"]:
                 return () if call.params.get("status") == "trash" else map(_order, self._shop.orders)
@@ -48,22 +48,22 @@ class WooCommerceApi:
                 return map(_customer, self._shop.buyers)
         return None
 
-    def _product(self, call: Call, number: int) -> Answer:
+    def _product(self, call: ApiRequest, number: int) -> ApiResponse:
         article = next((each for each in self._shop.articles if each.id == number), None)
         if article is None:
             return _refused(404, "Invalid ID.")
         if call.method == "PUT":
             article.stock += int(call.body.get("inventory_delta", 0))
-        return Answer(200, _product(article, self._shop.opened))
+        return ApiResponse(200, _product(article, self._shop.opened))
 
-    def _order(self, call: Call, order: ShopOrder | None) -> Answer:
+    def _order(self, call: ApiRequest, order: ShopOrder | None) -> ApiResponse:
         if order is None:
             return _refused(404, "Invalid ID.")
         if call.method == "PUT" and call.body.get("status") == "completed":
             self._shop.complete(order)
-        return Answer(200, _order(order))
+        return ApiResponse(200, _order(order))
 
-    def _parcels(self, call: Call, path: list[str]) -> Answer:
+    def _parcels(self, call: ApiRequest, path: list[str]) -> ApiResponse:
         order = self._shop.order(int(path[1])) if path[1:] else None
         if order is None:
             return _refused(404, "Invalid ID.")
@@ -71,20 +71,20 @@ class WooCommerceApi:
             sent = call.body
             carrier = str(sent.get("custom_tracking_provider") or sent.get("tracking_provider") or "")
             parcel = self._shop.ship(order, {}, carrier, sent["tracking_number"], sent.get("custom_tracking_link"))
-            return Answer(201, _tracking(parcel))
-        return Answer(200, [_tracking(parcel) for parcel in order.parcels])
+            return ApiResponse(201, _tracking(parcel))
+        return ApiResponse(200, [_tracking(parcel) for parcel in order.parcels])
 
 
-def _refused(status: int, message: str) -> Answer:
-    return Answer(status, {"code": "woocommerce_rest_error", "message": message, "data": {"status": status}})
+def _refused(status: int, message: str) -> ApiResponse:
+    return ApiResponse(status, {"code": "woocommerce_rest_error", "message": message, "data": {"status": status}})
 
 
-def _page(records: Any, call: Call) -> Answer:
+def _page(records: Any, call: ApiRequest) -> ApiResponse:
     """Return the requested part of a list, without records that have not changed since a time."""
     since = call.params.get("modified_after", "")
     found: Sequence[Any] = [each for each in records if each.get("date_modified_gmt", "9") > since]
     start, size = int(call.params.get("offset", 0)), int(call.params.get("per_page", 10))
-    return Answer(200, found[start : start + size], {"x-wp-total": str(len(found))})
+    return ApiResponse(200, found[start : start + size], {"x-wp-total": str(len(found))})
 
 
 def _times(name: str, moment: datetime | None) -> dict[str, str | None]:

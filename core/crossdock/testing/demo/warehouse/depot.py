@@ -30,15 +30,15 @@ class Depot:
         fresh = {"day": 0, "answers": 0, "shipments": 0, "orders": {}, "stock": dict(STOCK)}
         self.book: dict[str, Any] = json.loads(self._book.read_text()) if self._book.exists() else fresh
 
-    def work(self, at: datetime) -> None:
+    def work_for_a_day(self, at: datetime) -> None:
         """Work for a day, which ends *at* a time: take files, acknowledge their orders, ship, and report the stock."""
         self.book["day"] += 1
-        acknowledged = [*self._by_hand(), *self._take()]
+        acknowledged = [*self._accept_reviewed_orders(), *self._take_files()]
         shipped = [row for number, order in self.book["orders"].items() for row in self._ship(number, order)]
         stock = [{"sku": sku, "lot": f"{sku}/A", "on_hand": n, "state": "available"} for sku, n in self._stock.items()]
-        self._answer("ack", acknowledged, at)
-        self._answer("shp", shipped, at)
-        self._answer("inv", stock, at)
+        self._write_answer_file("ack", acknowledged, at)
+        self._write_answer_file("shp", shipped, at)
+        self._write_answer_file("inv", stock, at)
         self._book.write_text(json.dumps(self.book, indent=1))
 
     @property
@@ -46,15 +46,15 @@ class Depot:
         stock: dict[str, int] = self.book["stock"]
         return stock
 
-    def _take(self) -> Iterable[Row]:
+    def _take_files(self) -> Iterable[Row]:
         for path in sorted((self._folder / "in").glob("[!.]*.csv")):
             with path.open(encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file))
             for number, lines in groupby(rows, lambda row: row["order_id"]):
-                yield from self._taken(path.name, number, list(lines))
+                yield from self._book_order(path.name, number, list(lines))
             path.rename(path.parent / "archive" / path.name)
 
-    def _taken(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
+    def _book_order(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
         """Write an order of a file into the book. Yield its acknowledgement, unless a person looks at it first."""
         orders, first = self.book["orders"], lines[0]
         answer, state = {"file": file, "order_id": number}, orders.get(number, {"state": "unknown"})["state"]
@@ -76,7 +76,7 @@ class Depot:
         else:
             yield answer | {"status": "OK", "reason": ""}
 
-    def _by_hand(self) -> Iterable[Row]:
+    def _accept_reviewed_orders(self) -> Iterable[Row]:
         for number, order in self.book["orders"].items():
             if order["state"] == "looked at":
                 order["state"] = "accepted"
@@ -107,7 +107,7 @@ class Depot:
                 self._stock[sku] -= units
                 yield sku, units
 
-    def _answer(self, kind: str, rows: Iterable[Mapping[str, object]], at: datetime) -> None:
+    def _write_answer_file(self, kind: str, rows: Iterable[Mapping[str, object]], at: datetime) -> None:
         """Write a file under a temporary name, and rename it: nobody reads a part of it."""
         if not (written := list(rows)):
             return
@@ -123,4 +123,4 @@ class Depot:
 
 
 if __name__ == "__main__":
-    Depot(Path(sys.argv[1])).work(datetime.now(UTC))
+    Depot(Path(sys.argv[1])).work_for_a_day(datetime.now(UTC))

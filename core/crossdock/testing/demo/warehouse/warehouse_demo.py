@@ -13,7 +13,7 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create, set_variables, stable_port
+from crossdock.testing.demo.demo_folder import create_folder, set_variables, stable_port
 from crossdock.testing.demo.warehouse import depot
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
@@ -66,9 +66,9 @@ class WarehouseDemo:
 
     def place_orders(self, project: Project) -> None:
         """Put released orders on the platform, which other systems made."""
-        customer = _write(project, "customer", {"externalId": "shop:17", "name": "Harbour Lights"})
+        customer = _write_record(project, "customer", {"externalId": "shop:17", "name": "Harbour Lights"})
         products = {
-            sku: _write(project, "product", {"externalId": f"erp:{sku}", "sku": sku, "name": name})
+            sku: _write_record(project, "product", {"externalId": f"erp:{sku}", "sku": sku, "name": name})
             for sku, name in _ARTICLES.items()
         }
         for number, (country, units) in _ORDERS.items():
@@ -76,26 +76,26 @@ class WarehouseDemo:
             about = {"externalId": f"shop:{number}", "customerId": customer, "currency": "EUR", "status": "released"}
             address = {"name": "Harbour Lights", "line1": "1 Harbour Street", "city": "Port", "country": country}
             placed = {"placedAt": "2026-01-05T08:15:00Z", "items": items, "shippingAddress": address}
-            self.ids[number] = _write(project, "order", about | placed)
+            self.ids[number] = _write_record(project, "order", about | placed)
 
-    def correct(self, project: Project, number: str) -> None:
+    def correct_country(self, project: Project, number: str) -> None:
         """Correct the country of an order on the platform."""
         address = {"country": "DE"}
-        _write(project, "order", {"shippingAddress": address}, self.ids[number])
+        _write_record(project, "order", {"shippingAddress": address}, self.ids[number])
 
-    def work(self, night: NightClock) -> None:
+    def let_warehouse_work(self, night: NightClock) -> None:
         """Let the warehouse work for the day after a *night*."""
-        depot.Depot(self.folder / "depot").work(night.now() + timedelta(hours=HOURS_TO_SHIP))
+        depot.Depot(self.folder / "depot").work_for_a_day(night.now() + timedelta(hours=HOURS_TO_SHIP))
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[WarehouseDemo]:
+def run_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
     """Create a demo folder, and run the platform on it.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create(folder)
+    create_folder(folder)
     for name in ("in/archive", "out"):
         (folder / "depot" / name).mkdir(parents=True)
     own = files("crossdock.testing.demo.warehouse")
@@ -107,7 +107,7 @@ def opened(folder: Path) -> Iterator[WarehouseDemo]:
         yield WarehouseDemo(folder, variables)
 
 
-def _write(project: Project, resource: str, body: Mapping[str, Any], record_id: str | None = None) -> str:
+def _write_record(project: Project, resource: str, body: Mapping[str, Any], record_id: str | None = None) -> str:
     """Create a record of the platform, or change one, and return its id."""
     path = project.platform.path(resource) + (f"/{record_id}" if record_id else "")
     headers = {"content-type": "application/merge-patch+json" if record_id else "application/json"}

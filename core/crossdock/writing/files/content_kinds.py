@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import Discriminator, Tag
 
-from crossdock.writing.files.content_model import FileContent, FileFacts, FileOperation, FileRecord
+from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.files.delimited_content import DelimitedContent
 from crossdock.writing.files.edifact_content import EdifactContent
 from crossdock.writing.files.fixed_width_content import FixedWidthContent
@@ -15,7 +15,7 @@ from crossdock.writing.files.json_contents import JsonContent, JsonLinesContent
 from crossdock.writing.files.x12_content import X12Content
 from crossdock.writing.files.xml_content import XmlContent
 
-__all__ = ["CONTENTS", "FileContent", "FileContentConfig", "FileFacts", "FileOperation", "FileRecord"]
+__all__ = ["CONTENTS", "FileContent", "FileContentConfig", "FileOperation", "FileRecord", "WrittenFileFacts"]
 
 CONTENTS: Mapping[str, type[FileContent]] = {
     "delimited": DelimitedContent,

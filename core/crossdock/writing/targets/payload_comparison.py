@@ -18,21 +18,21 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def as_wanted(held: Any, wanted: Any) -> Any:
+def limited_to_wanted(held: Any, wanted: Any) -> Any:
     """Return *held* without the members that *wanted* lacks, also in lists of the same length."""
     if isinstance(held, dict) and isinstance(wanted, dict):
-        return {name: as_wanted(value, wanted[name]) for name, value in held.items() if name in wanted}
+        return {name: limited_to_wanted(value, wanted[name]) for name, value in held.items() if name in wanted}
     if isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
-        return [as_wanted(*pair) for pair in zip(held, wanted, strict=True)]
+        return [limited_to_wanted(*pair) for pair in zip(held, wanted, strict=True)]
     return held
 
 
-def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_patch_applied(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
     for name, value in changes.items():
         if isinstance(value, dict):
             old = before.get(name)
-            after[name] = patched(old if isinstance(old, dict) else {}, value)
+            after[name] = with_patch_applied(old if isinstance(old, dict) else {}, value)
         elif value is not None:
             after[name] = value
     return after

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.errors import RecordError
 from crossdock.values.json_paths import MISSING, at_path, member, type_description
-from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 
 _NUMBER = re.compile(r"(?<=[./])[0-9]+(?=[./]|$)")
 OPERATION = "operation"
@@ -20,7 +20,7 @@ TOTALS = FILE_NAMES | {"records", "rows", "lines"}
 OWN_NAMES = RECORD_NAMES | TOTALS
 
 
-def refused(message: str, pointer: str) -> RecordError:
+def invalid_value_error(message: str, pointer: str) -> RecordError:
     return RecordError("invalid_draft", message, pointer=pointer)
 
 
@@ -29,7 +29,7 @@ def pointer_of(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RowValues:
     """The values of one row.
 
     Attributes:
@@ -44,7 +44,7 @@ class Scope:
     own: Mapping[str, Any]
     elements: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
 
-    def found(self, path: str) -> tuple[Any, str]:
+    def value_and_place(self, path: str) -> tuple[Any, str]:
         """Return the value at *path*, or `MISSING`, and its place."""
         if path in self.own:
             return self.own[path], path
@@ -53,7 +53,7 @@ class Scope:
 
     def has(self, path: str) -> bool:
         """Return whether there is a value at *path*, in whichever element of lists it names by number."""
-        return any(self.found(each)[0] is not MISSING for each in (path, _NUMBER.sub("0", path)))
+        return any(self.value_and_place(each)[0] is not MISSING for each in (path, _NUMBER.sub("0", path)))
 
     def _start(self, path: str) -> tuple[Any, str, str]:
         name, _, rest = path.partition(".")
@@ -61,52 +61,52 @@ class Scope:
             return *self.elements[name], rest
         return (self.payloads[0] if self.payloads else {}), "", path
 
-    def all_at(self, path: str) -> Iterator[tuple[Any, str]]:
+    def all_values_at(self, path: str) -> Iterator[tuple[Any, str]]:
         """Yield each value at *path*, which goes on in every element of the lists on its way, with its place."""
         name, _, rest = path.partition(".")
         if name in self.elements:
             value, place = self.elements[name]
-            yield from _all(value, rest.split(".") if rest else [], place)
+            yield from _all_values(value, rest.split(".") if rest else [], place)
             return
         for payload in self.payloads:
-            yield from _all(payload, path.split("."), "")
+            yield from _all_values(payload, path.split("."), "")
 
-    def of_elements(self, path: str | None, name: str) -> Iterator[Scope]:
+    def for_each_element(self, path: str | None, name: str) -> Iterator[RowValues]:
         """Yield the scope of each element of the list at *path*, called *name*; without *path*, this one."""
         if path is None:
             yield self
             return
-        elements, place = self.found(path)
+        elements, place = self.value_and_place(path)
         if not isinstance(elements, list):
-            raise refused(f"{type_description(elements)}, and should be a list", place)
+            raise invalid_value_error(f"{type_description(elements)}, and should be a list", place)
         if not elements:
-            raise refused("has no elements", place)
+            raise invalid_value_error("has no elements", place)
         for number, element in enumerate(elements, 1):
-            yield self._inside(name, number, element, f"{place}/{number - 1}")
+            yield self._with_element(name, number, element, f"{place}/{number - 1}")
 
-    def _inside(self, name: str, number: int, element: Any, place: str) -> Scope:
+    def _with_element(self, name: str, number: int, element: Any, place: str) -> RowValues:
         own = {**self.own, f"{name}_number": number}
-        return Scope(self.payloads, own, {**self.elements, name: (element, place)})
+        return RowValues(self.payloads, own, {**self.elements, name: (element, place)})
 
-    def at_row(self, number: int, in_record: int) -> Scope:
-        return Scope(self.payloads, {**self.own, "row_number": number, "row_in_record": in_record}, self.elements)
+    def with_row_numbers(self, number: int, in_record: int) -> RowValues:
+        return RowValues(self.payloads, {**self.own, "row_number": number, "row_in_record": in_record}, self.elements)
 
 
-def _all(value: Any, names: Sequence[str], place: str) -> Iterator[tuple[Any, str]]:
+def _all_values(value: Any, names: Sequence[str], place: str) -> Iterator[tuple[Any, str]]:
     if isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _all(each, names, f"{place}/{number}")
+            yield from _all_values(each, names, f"{place}/{number}")
     elif not names:
         yield value, place
     else:
         inner = member(value, names[0]) if isinstance(value, Mapping) else MISSING
-        yield from _all(inner, names[1:] if inner is not MISSING else (), f"{place}/{names[0]}")
+        yield from _all_values(inner, names[1:] if inner is not MISSING else (), f"{place}/{names[0]}")
 
 
-def of_file(facts: FileFacts) -> dict[str, Any]:
+def values_of_file(facts: WrittenFileFacts) -> dict[str, Any]:
     return {"file_number": facts.number, "file_name": facts.name, "file_time": facts.at}
 
 
-def of_record(record: FileRecord, number: int, facts: FileFacts) -> Scope:
-    own = {**of_file(facts), OPERATION: record.operation, "external_id": record.name, "record_number": number}
-    return Scope([record.payload], own)
+def values_of_record(record: FileRecord, number: int, facts: WrittenFileFacts) -> RowValues:
+    own = {**values_of_file(facts), OPERATION: record.operation, "external_id": record.name, "record_number": number}
+    return RowValues([record.payload], own)

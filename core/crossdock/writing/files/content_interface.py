@@ -30,7 +30,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class WrittenFileFacts:
     """What is known of the file itself.
 
     Attributes:
@@ -69,7 +69,7 @@ class FileContent(ConfigModel, ABC):
         """
 
     @abstractmethod
-    def content(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+    def content(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         """Return the bytes of the file: the same ones for the same arguments.
 
         Raises RefusedError if something that no record alone decides does not fit, such as a total in its column. Every

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.targets.merge_patch import difference, patched
+from crossdock.writing.targets.payload_comparison import difference, with_patch_applied
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),
@@ -22,7 +22,7 @@ MEMBERS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
 @given(MEMBERS, MEMBERS)
 def test_a_patch_turns_one_into_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Applying a difference yields the later members; equal members have none."""
-    assert patched(before, difference(before, after)) == after
+    assert with_patch_applied(before, difference(before, after)) == after
     assert difference(after, after) == {}
 
 

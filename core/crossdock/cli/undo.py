@@ -57,7 +57,7 @@ def undo(run: int, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return planned(load(config), lambda session: undo_plan.of_run(session, run), **options)
+    return planned(load(config), lambda session: undo_plan.undone_run(session, run), **options)
 
 
 def planned(

@@ -21,8 +21,8 @@ from crossdock.runs.month_summary import (
     month_after,
     month_before,
     month_name,
-    month_of,
     month_summary,
+    parse_month,
 )
 from crossdock.values.display_times import duration_text, instant_text
 
@@ -32,7 +32,7 @@ _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
 
 def shown(visit: Visit) -> Response:
     """Show the month in the address."""
-    first = month_of(visit.place["month"])
+    first = parse_month(visit.place["month"])
     if first is None or not 1990 <= first.year < 2200:
         raise PageError(400, f"{visit.place['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs()

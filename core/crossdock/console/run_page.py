@@ -105,7 +105,7 @@ def values(
         "notes": notes,
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
         "facts": _facts(run, reader.address),
-        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
+        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.api_usage(run)), kind="numbers"),
         "files": table(_FILES, _files(tx, run, at)),
         "accounts": accounts(streams),
         "sheets": list(_sheets(run.id, streams, reader.address)),
@@ -231,7 +231,7 @@ def _change(difference: MemberDifference) -> str:
 
 
 def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
-    compared = run_comparison.compared(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
+    compared = run_comparison.compare_with_earlier(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
     if compared is None:
         return None
     columns = (*_COMPARED, *(each.name for each in compared.measures))
@@ -278,7 +278,7 @@ def _allowance(run: RunRecord) -> dict[str, Any] | None:
     if (summary := timing_lines.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
-    return {"plot": plotted(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
+    return {"plot": plotted(timing_lines.allowance_samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
 
 
 def _deliveries(found: Sequence[StreamDelivery]) -> Table:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.config.project.project import Project
-from crossdock.migration.remaining_work import Left, remaining_work_of
+from crossdock.migration.remaining_work import RemainingWork, remaining_work_of
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves
 from crossdock.state import Migration, Transaction
@@ -27,10 +27,10 @@ class MigrationStatus:
 
     migration: Migration | None
     waves: Sequence[WaveStatus]
-    left: Left | None
+    left: RemainingWork | None
 
     @property
-    def next(self) -> WaveStatus | None:
+    def next_wave(self) -> WaveStatus | None:
         return next((each for each in self.waves if not each.passes), None)
 
     @property
@@ -49,7 +49,7 @@ class MigrationStatus:
         return f"left of what was rehearsed: {counted(left.requests, 'request')}{lasts}"
 
     def as_json(self) -> dict[str, Any]:
-        migration, following, left = self.migration, self.next, self.left
+        migration, following, left = self.migration, self.next_wave, self.left
         return {
             "migration": {name: getattr(migration, name) for name in _FACTS} if migration else None,
             "rehearsed": migration is not None and migration.rehearsal is not None,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from crossdock.config.project.project import Project
 from crossdock.migration.load_duration import time_left
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
-from crossdock.migration.rehearsal_check import of_state
+from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.migration.waves import migration_config
 from crossdock.state import Migration, Transaction
@@ -20,7 +20,7 @@ _SETTLED = 10_000  # operations from whose times the rate is computed, so that a
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingWork:
     """The remaining requests of all waves. *lasts* is None if a rate is unknown, or if the hours never allow requests.
 
     *taken_per_s* is the rate at which the targets took requests in the last minute, if it is below the allowance.
@@ -33,8 +33,8 @@ class Left:
 
 def remaining_work_of(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
-) -> Left | None:
-    rehearsal = of_state(migration.rehearsal) if migration else None
+) -> RemainingWork | None:
+    rehearsal = stored_rehearsal(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None
     requests, targets, scopes = 0, set[str](), project.scopes
@@ -42,18 +42,18 @@ def remaining_work_of(
         if each.state != "done" and (rehearsed := rehearsal.waves.get(each.wave.name)) is not None:
             requests += max(0, rehearsed.requests - each.delivered)
             targets.update(scopes[name].target for name in each.wave.streams)
-    rate_per_s = _rate_per_s(tx, project, targets)
+    rate_per_s = _lowest_rate(tx, project, targets)
     if rate_per_s is None:
-        return Left(requests, None)
+        return RemainingWork(requests, None)
     config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
-    delivery = DeliveryRate.of(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
-    taken_per_s = delivery.slower_than(rate_per_s * config.percent(now) / 100)
+    delivery = DeliveryRate.of_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
+    taken_per_s = delivery.rate_if_below(rate_per_s * config.percent(now) / 100)
     lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
-    return Left(requests, lasts, taken_per_s)
+    return RemainingWork(requests, lasts, taken_per_s)
 
 
-def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | None:
+def _lowest_rate(tx: Transaction, project: Project, names: set[str]) -> float | None:
     """Return the lowest rate of targets in the last run or in the config."""
     rates = []
     for name, target in project.targets(SystemClock()).items():

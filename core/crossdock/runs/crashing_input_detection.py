@@ -15,7 +15,7 @@ from crossdock.values.clock import Clock
 
 
 @dataclass(slots=True)
-class _Place:
+class _ReadingSlot:
     number: int
     mark: ReadingMark
     suspected: bool = False
@@ -33,58 +33,58 @@ class MarkedReading(ReadingMarker):
 
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:
-        number = self._free()
-        self._own.place = _Place(number, ReadingMark(stream))
+        number = self._take_free_number()
+        self._own.place = _ReadingSlot(number, ReadingMark(stream))
         try:
-            self._begin(ReadingMark(stream))
+            self._put_mark(ReadingMark(stream))
             yield
         finally:
-            self._end()
+            self._remove_mark()
             self._own.place = None
             self._taken.discard(number)
 
     def mark_file(self, name: str, content: str) -> None:
-        place: _Place | None = getattr(self._own, "place", None)
+        place: _ReadingSlot | None = getattr(self._own, "place", None)
         if place is not None:
-            self._end()
-            self._begin(replace(place.mark, name=name, content=content, batches=0))
+            self._remove_mark()
+            self._put_mark(replace(place.mark, name=name, content=content, batches=0))
 
     def mark_batch(self) -> None:
-        place: _Place | None = getattr(self._own, "place", None)
+        place: _ReadingSlot | None = getattr(self._own, "place", None)
         if place is not None:
             place.mark = replace(place.mark, batches=place.mark.batches + 1)
             self._marks.put(place.number, place.mark)
 
-    def _begin(self, mark: ReadingMark) -> None:
-        place: _Place = self._own.place
+    def _put_mark(self, mark: ReadingMark) -> None:
+        place: _ReadingSlot = self._own.place
         place.mark = mark
         self._marks.put(place.number, mark)
         if self._suspects:
-            place.suspected = self._try(mark)
+            place.suspected = self._is_suspected(mark)
 
-    def _try(self, mark: ReadingMark) -> bool:
+    def _is_suspected(self, mark: ReadingMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
         with self._state.read_only() as tx:
             found = tx.crashing_inputs.get(mark)
         if found is None:
             return False
         if found.set_aside_at is not None:
-            raise _set_aside(mark, found.killed)
+            raise _set_aside_error(mark, found.killed)
         if not (found.needs_trial_process and self._kills(mark.stream)):
             return True
         with self._state.begin() as tx:
             killed = tx.crashing_inputs.set_aside(mark, at=self._clock.now())
-        raise _set_aside(mark, killed)
+        raise _set_aside_error(mark, killed)
 
-    def _end(self) -> None:
-        place: _Place = self._own.place
+    def _remove_mark(self) -> None:
+        place: _ReadingSlot = self._own.place
         self._marks.put(place.number, None)
         if place.suspected:
             place.suspected = False
             with self._state.begin() as tx:
                 tx.crashing_inputs.forget(place.mark)
 
-    def _free(self) -> int:
+    def _take_free_number(self) -> int:
         with self._numbers:
             number = next(number for number in range(1, len(self._taken) + 2) if number not in self._taken)
             self._taken.add(number)
@@ -109,7 +109,7 @@ def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> 
         marks.close()
 
 
-def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
+def _set_aside_error(mark: ReadingMark, killed: int) -> RefusedError:
     again = f"to read it once more, for example with more memory: crossdock state readmit {mark.stream}"
     if mark.name:
         message = f"is set aside, because reading it has killed the process {killed} times"

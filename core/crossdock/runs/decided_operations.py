@@ -8,16 +8,16 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.unchanged_waits import Idle
+from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import Intent
 from crossdock.writing.delivery.operations import Operation
 
 
-class DecidedOperations:
+class UndoInput:
     """Operations of one stream, which may be created lazily, since they may be many. No source is read."""
 
-    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), Idle()
+    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), IdleWaits()
     postponed = 0
     removals = Removals()
 

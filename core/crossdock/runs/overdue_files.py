@@ -12,7 +12,7 @@ from crossdock.values.run_messages import RunMessages
 _SHOWN = 3  # files of one stream
 
 
-def warn_of_overdue(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
+def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
     """Add a warning for each stream, with the first files and what to do."""
     for stream, group in groupby(sorted(overdue, key=lambda each: each.stream), lambda each: each.stream):
         files = list(group)

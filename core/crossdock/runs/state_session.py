@@ -78,7 +78,7 @@ class Session:
         """The effective config; None for a project that was not made from one."""
         return None if self.project.file is None else effective_of(self.project)
 
-    def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
+    def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
         used = {self.project.scopes[name].target for name in names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
@@ -92,7 +92,7 @@ class Session:
                 defects[target.name] = error
         return defects
 
-    def in_flight(self, target: Target) -> int:
+    def requests_in_flight(self, target: Target) -> int:
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
@@ -103,11 +103,11 @@ class Session:
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
-    def reduced(self, target: Target) -> BucketShare:
+    def bucket_share(self, target: Target) -> BucketShare:
         with self._opening:
             return self._reduced.setdefault(target.name, BucketShare(self.clock, self._percent))
 
-    def resuming(self, target: str) -> threading.Lock:
+    def resuming_lock(self, target: str) -> threading.Lock:
         """Return the lock that a run holds from `operations_left` until they are settled; its streams begin then."""
         with self._opening:
             return self._resuming.setdefault(target, threading.Lock())
@@ -120,12 +120,12 @@ class Session:
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
     @contextmanager
-    def beginning(self, attempt: Attempt) -> Iterator[None]:
+    def storing_failed_start(self, attempt: Attempt) -> Iterator[None]:
         """Store why a run that begins in the block could not begin."""
         try:
             yield
         except CrossdockError as error:
-            failed_starts.record(self.project, self.clock, error, attempt, self.state)
+            failed_starts.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -148,16 +148,18 @@ def open_session(
     session: Session | None = None
     try:
         with project.exclusive_state() as state, ExitStack() as stack:
-            session = _opened(project, clock, state, stack, width, percent)
+            session = _new_session(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            failed_starts.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
+            failed_starts.store_failed_start(
+                project, clock, error_of_author(error) or as_crossdock_error(error), attempt
+            )
         raise
 
 
-def _opened(
+def _new_session(
     project: Project, clock: Clock, state: State, stack: ExitStack, width: int, percent: Callable[[], int]
 ) -> Session:
     targets = project.targets(clock)
@@ -170,7 +172,7 @@ def _opened(
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
-    allowance = Allowance(clock, session.bucket(platform), reduced=session.reduced(platform))
+    allowance = Allowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
     session.source_buckets.add_used(READS, ApiBucket(clock, allowance))
     return session
 

@@ -348,7 +348,7 @@ def test_a_named_key_has_as_many_parts_as_the_stream(tmp_path: Path) -> None:
     stream = Things(yields_deleted=True, columns={"K": Repair(strip="both")})
     assert existing(stream, [named(" a ")], tmp_path) == {"a": False}
     scan, tally = scanned(stream, [named("", rows=[])], tmp_path)
-    assert (tally.rows_rejected, [each.message for each in scan.keyless]) == (1, ["the key is empty"])
+    assert (tally.rows_rejected, [each.message for each in scan.dead_letters_without_key]) == (1, ["the key is empty"])
     wrong = RawBatch("page", named().load(), deleted=(("a", "b"),))
     with pytest.raises(RefusedError, match="a deleted record has a key of 2 parts instead of 1"):
         scanned(stream, [wrong], tmp_path)

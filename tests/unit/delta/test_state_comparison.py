@@ -32,7 +32,9 @@ FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
 
 def latest(read: dict[int, int], known: pl.DataFrame | None = None) -> pl.DataFrame:
     frame = pl.DataFrame(list(read.items()), schema={KEY_HASH: HASH, FP: HASH}, orient="row")
-    same = pl.Series([False] * frame.height, dtype=pl.Boolean) if known is None else KeyOrder(known).same(frame)
+    same = (
+        pl.Series([False] * frame.height, dtype=pl.Boolean) if known is None else KeyOrder(known).unchanged_rows(frame)
+    )
     place = pl.int_range(frame.height, dtype=pl.UInt32, eager=True)
     return frame.with_columns(same.alias(SAME), place.alias(LINE), pl.lit(0, pl.UInt32).alias(UNIT))
 

@@ -19,7 +19,7 @@ the raw form, the payload and the request of each record.
 """
 
 
-def findings(loaded: Project) -> Iterator[Finding]:
+def disk_findings(loaded: Project) -> Iterator[Finding]:
     """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
     with loaded.read_state() as tx:
         read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scopes)

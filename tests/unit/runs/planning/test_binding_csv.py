@@ -10,7 +10,7 @@ import pytest
 from tests.unit.runs.planning.accounts import platform_target
 
 from crossdock.errors import ConfigError
-from crossdock.runs.planning.binding_csv import COLUMNS, export, import_bindings
+from crossdock.runs.planning.binding_csv import COLUMNS, export_bindings, import_bindings
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope, State
 
@@ -33,7 +33,7 @@ def imported(state: State, path: Path) -> int:
 def exported(state: State) -> list[str]:
     out = io.StringIO()
     with state.read_only() as tx:
-        number = export(tx, out)
+        number = export_bindings(tx, out)
     header, *rows = out.getvalue().splitlines()
     assert (header, number) == (HEADER, len(rows))
     return sorted(rows)

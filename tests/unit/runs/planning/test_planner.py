@@ -107,9 +107,9 @@ class Run:
                     with self.state.begin() as tx:
                         chunk.write(tx)
             chunks = planner.next_round()
-        planner.pass_over(reads)
+        planner.count_carried_on(reads)
         planner.finish()
-        self.tally.count("carried_on", self.held.discard())
+        self.tally.count("carried_on", self.held.discard_all())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
         for key in keys:

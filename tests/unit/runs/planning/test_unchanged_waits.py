@@ -46,7 +46,7 @@ def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bo
     """The keys of the records to decide about; all of them are found."""
     records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
     with state.read_only() as tx:
-        found = [each.identity.key for each in records.take_up(tx, unsettled)]
+        found = [each.identity.key for each in records.waiting_to_decide(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
     return found
 
@@ -101,11 +101,11 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
     )
     records = UnchangedWaits(BOUND, takes_up_all=False)
     with state.read_only() as tx:
-        assert records.take_up(tx, []) == []
+        assert records.waiting_to_decide(tx, []) == []
         found = compare(
             latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
         )
-        assert sorted(each.identity.key for each in records.follow(tx, found, [])) == ["B", "C"]
+        assert sorted(each.identity.key for each in records.release_children(tx, found, [])) == ["B", "C"]
     assert [each.identity.key for each in records.left.values()] == ["D"]
 
 

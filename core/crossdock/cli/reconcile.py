@@ -173,7 +173,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     document = _facts(found) | {
         "requests": found.requests,
@@ -259,7 +259,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:

@@ -99,9 +99,9 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
+    from crossdock.delta.fingerprint import key_hashes
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.open_records import filter_of_options
-    from crossdock.runs.planning.references import key_hashes
     from crossdock.writing.delivery import operator_actions
 
     loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()

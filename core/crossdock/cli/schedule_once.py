@@ -18,11 +18,11 @@ from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import ordered
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
-from crossdock.services.observability.trace_switch import traced
+from crossdock.services.observability.trace_export import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
 from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
 from crossdock.services.scheduler.retention_task import apply_retention

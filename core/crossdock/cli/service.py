@@ -67,7 +67,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     from crossdock.services.inbox.receiver import RefusedCounts
     from crossdock.services.observability.health import serve as serve_health
     from crossdock.services.observability.metrics import Metrics
-    from crossdock.services.observability.trace_switch import traced
+    from crossdock.services.observability.trace_export import traced
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.daemon import Daemon
     from crossdock.services.scheduler.monitored_scheduler import (

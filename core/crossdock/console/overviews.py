@@ -14,8 +14,8 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError
-from crossdock.services.scheduler.delays import StartDelay, start_delay
 from crossdock.services.scheduler.due_jobs import DueJobs
+from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.open_totals import OpenRecordTotal
 from crossdock.values.clock import Clock

@@ -13,6 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.run_context import READS, SourceContext
@@ -20,7 +21,6 @@ from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_matches
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State

@@ -21,7 +21,7 @@ from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from itertools import groupby
 from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
@@ -20,10 +21,9 @@ from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceCo
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.intake_log import NoIntake, StateIntake
-from crossdock.runs.overdue_files import _warn_of_overdue_files
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -34,9 +34,20 @@ from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
-from crossdock.state import AuditEntry, Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
+from crossdock.state import (
+    AuditEntry,
+    Intent,
+    MigrationPart,
+    OverdueBatch,
+    PendingNotice,
+    RunResult,
+    Transaction,
+    Unchanged,
+)
 from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.display_times import instant_text
 from crossdock.values.progress import Progress
+from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -409,3 +420,20 @@ def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
     return ended.ended_by(
         next(iter(report.errors.values()), InternalError("the tally does not balance", code="tally_unbalanced"))
     )
+
+
+_SHOWN_FILES = 3  # files of one stream
+
+
+def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
+    """Add a warning for each stream, with the first files and what to do."""
+    for stream, group in groupby(sorted(overdue, key=lambda each: each.stream), lambda each: each.stream):
+        files = list(group)
+        shown = ", ".join(f"{file.name} by {instant_text(file.due_at)}" for file in files[:_SHOWN_FILES])
+        more = f" and {len(files) - _SHOWN_FILES:,} more files" if len(files) > _SHOWN_FILES else ""
+        records = sum(file.records for file in files)
+        messages.warn(
+            stream,
+            f"{files[0].target} has not acknowledged {shown}{more}: {records:,} overdue; ask whether it has them, then"
+            f" run 'crossdock records resolve {stream}' with --delivered or --not-delivered",
+        )

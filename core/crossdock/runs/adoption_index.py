@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.resource_types import CHANGED, external_id
@@ -18,7 +19,6 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.run_context import ReadingMarker
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+from crossdock.values import yaml_reader
 from crossdock.values.clock import Clock
+from crossdock.values.environment_variables import escaped
 
 
 @dataclass(slots=True)
@@ -119,3 +127,34 @@ def _set_aside_error(mark: ReadingMark, killed: int) -> RefusedError:
     return RefusedError(
         message, where=mark.stream, hint=f"see what its source answers; {again}", code="input_kills_process"
     )
+
+
+_FATAL = {
+    -each for each in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
+}
+
+
+def kills_process(project: Project, stream: str) -> bool:
+    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
+    files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
+    command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
+    if project.values is not None:
+        command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
+        folder, given = project.folder, escaped(yaml_reader.dumped(project.values))
+    modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", *command],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | modules,
+    )
+    try:
+        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+        process.communicate(given.encode())
+        return process.returncode in _FATAL
+    finally:
+        process.kill()
+        process.wait()

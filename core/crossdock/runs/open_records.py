@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import RecordHistory
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, HintedRecord, Intent, RecordFilter, Scope, Transaction

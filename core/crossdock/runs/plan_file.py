@@ -14,9 +14,9 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session

@@ -13,8 +13,8 @@ from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import ReplayInput
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_fetching
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import DueRun, NamedRecord, RecordFilter, State

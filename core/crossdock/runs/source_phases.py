@@ -14,9 +14,9 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_reading_due
 from crossdock.runs.planning.snapshot_proof import Completeness
+from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_reading import SecondReading
 from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import State, Transaction
@@ -185,8 +185,8 @@ class SourcePhases:
 
     @property
     def cursor_remark(self) -> str:
-        """`ReadParts.missing_cursor_remark` (for a first reading only), `ReadParts.future` and, without `reread`, which finds
-        what is late, `ReadParts.missing_overlap_remark`.
+        """A remark about the cursor: the missing one (for a first reading only), dates in the future or, without
+        ``reread``, which finds what is late, a missing overlap. Empty if there is none.
         """
         if self.phase != "changes":
             return ""

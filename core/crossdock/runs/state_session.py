@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,14 +20,12 @@ from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, ReadingMarker
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import failed_starts
-from crossdock.runs.crashing_input_detection import marked_reading
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs import run_attempt
+from crossdock.runs.crashing_input_detection import kills_process, marked_reading
+from crossdock.runs.run_attempt import Attempt
 from crossdock.state import Intent, State
-from crossdock.values import yaml_reader
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
-from crossdock.values.environment_variables import escaped
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
 from crossdock.writing.targets.target import Target
 
@@ -125,7 +119,7 @@ class Session:
         try:
             yield
         except CrossdockError as error:
-            failed_starts.store_failed_start(self.project, self.clock, error, attempt, self.state)
+            run_attempt.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -153,9 +147,7 @@ def open_session(
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            failed_starts.store_failed_start(
-                project, clock, error_of_author(error) or as_crossdock_error(error), attempt
-            )
+            run_attempt.store_failed_start(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
         raise
 
 
@@ -175,34 +167,3 @@ def _new_session(
     allowance = Allowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
     session.source_buckets.add_used(READS, ApiBucket(clock, allowance))
     return session
-
-
-_FATAL = {
-    -each for each in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
-}
-
-
-def kills_process(project: Project, stream: str) -> bool:
-    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
-    files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
-    command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
-    if project.values is not None:
-        command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
-        folder, given = project.folder, escaped(yaml_reader.dumped(project.values))
-    modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-P", *command],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | modules,
-    )
-    try:
-        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
-            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-        process.communicate(given.encode())
-        return process.returncode in _FATAL
-    finally:
-        process.kill()
-        process.wait()

@@ -8,12 +8,12 @@ from dataclasses import replace
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.own_external_ids import own_key_texts
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import State, Transaction, UnfinishedRecord
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.records import RawBatch, cells_named, with_paths

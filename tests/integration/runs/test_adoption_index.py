@@ -11,13 +11,13 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoption_index
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.platform_source import live_records
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock

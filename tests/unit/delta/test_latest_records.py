@@ -16,12 +16,12 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, records, rere
 
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta import state_comparison
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_facts import SuspiciousLimit
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally

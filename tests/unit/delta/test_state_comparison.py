@@ -15,11 +15,10 @@ from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
 from crossdock.delta import row_preparation, state_comparison
-from crossdock.delta.fingerprint import HASH
+from crossdock.delta.fingerprint import HASH, key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.records import LINE, RawBatch

@@ -17,9 +17,9 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.bindings_by_id import InDoubtResult
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
-from crossdock.runs.planning.references import References, ScopedKey, key_hashes, references_in
+from crossdock.runs.planning.references import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_durations import span

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.runs.planning.references import ScopedKey, key_hashes
+from crossdock.runs.planning.references import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
@@ -37,9 +38,9 @@ def import_bindings(
 ) -> int:
     """Bind the records of a CSV file with `COLUMNS`, all or none, and return the number of new bindings.
 
-    Keys are in text form, as `export_bindings` writes them with the same *raw*. What the target holds is unknown, so the next
-    sync compares the records with it first. Then it sends every member of a record that can be updated, and nothing for
-    one that is written once. A record that the target does not have is unbound.
+    Keys are in text form, as `export_bindings` writes them with the same *raw*. What the target holds is unknown, so
+    the next sync compares the records with it first. Then it sends every member of a record that can be updated, and
+    nothing for one that is written once. A record that the target does not have is unbound.
     """
     check_no_undo(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0

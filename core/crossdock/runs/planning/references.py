@@ -8,9 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import polars as pl
-
-from crossdock.delta import fingerprint
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.json_times import time_text
@@ -135,9 +133,3 @@ def external_id_in_placeholder(record_id: str) -> str | None:
     """Return the external id in a `placeholder`; None for a real id."""
     is_placeholder = record_id.startswith("<") and record_id.endswith(">") and " " in record_id
     return record_id[1:-1].partition(" ")[2] if is_placeholder else None
-
-
-def key_hashes(keys: list[str]) -> dict[str, int]:
-    column = pl.Series(keys, dtype=pl.String)
-    hashes = pl.select(fingerprint.digest(pl.lit(column), "xxh3_128"))
-    return dict(zip(keys, hashes.to_series().to_list(), strict=True))

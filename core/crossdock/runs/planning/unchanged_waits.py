@@ -15,9 +15,10 @@ from typing import NamedTuple
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.runs.planning.references import References, ScopedKey, key_hashes
+from crossdock.runs.planning.references import References, ScopedKey
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 

@@ -9,7 +9,6 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
@@ -17,6 +16,7 @@ from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted_bindings
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import check_digest
 from crossdock.runs.state_session import Session, open_session

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
-from crossdock.runs.decided_operations import UndoInput
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.removals import Removals
+from crossdock.runs.planning.unchanged_waits import IdleWaits
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.undo.streams_to_undo import operations_of
@@ -33,6 +37,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_rules import rule_for
+from crossdock.writing.delivery.operations import Operation
 
 
 def apply(
@@ -187,3 +192,40 @@ def _end_undo(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
             tx.cursors.forget(name)
         else:
             tx.intake.mark_undone(name, undone.started_at, undone.finished_at)
+
+
+class UndoInput:
+    """The operations of an undo for one stream, as its input. They may be created lazily. No source is read."""
+
+    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), IdleWaits()
+    postponed = 0
+    removals = Removals()
+
+    def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:
+        self._bound, self.operations, self.expected_records = bound, operations, expected
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        """Nothing is read."""
+
+    def abandon(self) -> None:
+        """Nothing was read."""
+
+    def failure_count(self) -> FailureCount:
+        """Return no failures: nothing is mapped."""
+        return FailureCount(self._bound, None)
+
+    def records(self) -> Iterator[KeyedRecord]:
+        return iter(())
+
+    def update_estimate(self) -> UpdateCandidates:
+        """Return no candidates: a person has seen these operations."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:
+        """Nothing needs an approval."""
+
+    def finish(self) -> None:
+        """Do nothing: no source was read."""

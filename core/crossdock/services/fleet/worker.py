@@ -13,13 +13,13 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, coded
 from crossdock.runs import runner, state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.services.fleet.tenants import digest_of_files
 from crossdock.services.notifications.events import ScheduledRunEnded, kinds_of_event
-from crossdock.services.observability.trace_switch import traced
+from crossdock.services.observability.trace_export import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
 from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
 from crossdock.services.scheduler.retention_task import apply_retention

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
 from crossdock.runs.planning.removals import withheld_removals_error
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock

@@ -15,8 +15,8 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError, coded
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs import failed_starts, runner
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs import run_attempt, runner
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
@@ -166,7 +166,7 @@ class MonitoredScheduler:
         for name, job in self.project.jobs.items():
             one = next(due(job.schedule, self._unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
-                failed_starts.store_failed_start(self.project, self._clock, error, Attempt(job=name))
+                run_attempt.store_failed_start(self.project, self._clock, error, Attempt(job=name))
                 event = run_notices.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)

@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project, this_process
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, coded
 from crossdock.runs import state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox.hint_worker import JOB, HintWorker, Partners

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -20,9 +21,9 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
-from crossdock.services.system_check import disk_space
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import size_text
 from crossdock.values.display_times import duration_text
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
@@ -46,7 +47,7 @@ def findings_of_platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     yield from _platform_findings(loaded)
     if state.ok:  # otherwise the allowance fails for the same reason
         yield "allowance", _finding_of_test(lambda: _allowance_text(loaded))
-        yield from (("disk", finding) for finding in disk_space.disk_findings(loaded))
+        yield from (("disk", finding) for finding in disk_findings(loaded))
 
 
 def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[Finding]:
@@ -222,3 +223,31 @@ def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Find
             first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
         shown = "has no records" if first is None else f"{first.source} responds"
         yield Finding(ok=True, text=f"{stream.name}: {shown}")
+
+
+ALWAYS = 64 * 2**20
+"""Bytes that a run needs on each disk for logs of the database and temporary files."""
+COPIES, PLANNED, STORED = 2, 1, 3
+"""How many copies of a file may exist at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as
+the raw form, the payload and the request of each record.
+"""
+
+
+def disk_findings(loaded: Project) -> Iterator[Finding]:
+    """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
+    with loaded.read_state() as tx:
+        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scopes)
+    needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
+    if loaded.state_url.drivername == "sqlite":
+        needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))
+    disks: dict[int, list[tuple[str, Path, int]]] = {}
+    for name, folder, times in needs:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        disks.setdefault(there.stat().st_dev, []).append((name, there, times))
+    for uses in disks.values():
+        free = shutil.disk_usage(uses[0][1]).free
+        need = ALWAYS + read * sum(times for *_, times in uses)
+        places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
+        seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
+        text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
+        yield Finding(ok=free >= need, text=text if free >= need else f"{text}; free some space, or move 'spool'")

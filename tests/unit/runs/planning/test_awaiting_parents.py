@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.draft_records import draft_of_record
-from crossdock.runs.planning.references import References, ScopedKey, key_hashes
+from crossdock.runs.planning.references import References, ScopedKey
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 

@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 import xxhash
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
-from crossdock.runs.planning.references import References, key_hashes, references_in, untrimmed_keys
+from crossdock.runs.planning.references import References, references_in, untrimmed_keys
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 

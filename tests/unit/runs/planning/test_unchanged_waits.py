@@ -17,9 +17,9 @@ from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Settings
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import replace
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import StoredBatch
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent

@@ -1,4 +1,4 @@
-"""Runs that could not begin, stored in the state so that they are found with other runs."""
+"""The attempt to begin a run. One that fails is stored in the state, so that it is found with other runs."""
 
 from __future__ import annotations
 

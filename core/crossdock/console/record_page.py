@@ -381,10 +381,10 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     if not found.records:
         left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
         return read | {"problem": left_out or "The source has no such record."}
-    made = tried_records.shown(found.records[-1], personal, raw=False)
+    made = tried_records.tried_record_document(found.records[-1], personal, raw=False)
     if made["problem"]:
         read["problem"] = f"{made['problem']['code']}: {made['problem']['message']}"
-    known, now = (dict(tried_records.leaves(each)) for each in (dict(accepted), made["draft"] or {}))
+    known, now = (dict(tried_records.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
     rows = (
         (pointer, _masked(pointer, known.get(pointer), personal), value_text(now.get(pointer)))
         for pointer in dict.fromkeys([*known, *now])

@@ -210,9 +210,7 @@ def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 
-def _dead_letter_groups(
-    tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool
-) -> Iterator[OpenGroup]:
+def _dead_letter_groups(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
     for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
         example = "" if by_source else _first_message(tx, status, replace(choice, stream=each.stream, code=each.code))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream

@@ -281,7 +281,7 @@ class RecordNames:
         """Raise RecordError if the target cannot give this record an external id."""
         kind, name = self.resources[resource], self.name_of(resource, namespace, key)
         divided = kind.divided_name
-        texts = [name or ""] if divided is None else divided.of(namespace, key).values()
+        texts = [name or ""] if divided is None else divided.members_of_key(namespace, key).values()
         if any(len(text) > kind.name_limit for text in texts):
             message = f"namespace and record key together exceed {kind.name_limit} characters"
             raise RecordError("invalid_draft", message, pointer=kind.name_pointer)
@@ -304,7 +304,7 @@ class RecordNames:
         """Return the members of a payload that hold this external id: one, or those of `TargetResource.name_parts`."""
         kind = self.resources[resource]
         if (divided := kind.divided_name) is not None:
-            return divided.of_name(name)
+            return divided.members_of_external_id(name)
         return {} if kind.name_member is None else {kind.name_member: name}
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:

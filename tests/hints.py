@@ -9,6 +9,6 @@ from crossdock.services.inbox.hint_worker import HintWorker
 def work_on_hints(worker: HintWorker, session: Session) -> None:
     """Have *worker* deliver what is due, in this thread, and what that leaves to others."""
     for _ in range(5):
-        due = session.state.run_read_only(lambda tx: worker.due(session.project, tx))
+        due = session.state.run_read_only(lambda tx: worker.due_work(session.project, tx))
         for partners, streams in due.items():
             worker.work(session, partners, streams)

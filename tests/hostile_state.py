@@ -13,7 +13,7 @@ from sqlalchemy import Table, create_engine, insert
 
 from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state.db import schema
 from crossdock.values.local_files import create_private_folder, replace_file
 

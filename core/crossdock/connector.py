@@ -16,7 +16,7 @@ from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of
+from crossdock.mapping.resource_types import WRITTEN, ResourceType, partial_model
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
@@ -113,7 +113,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def _draft_model(self) -> type[ResourceModel]:
         """The model of what the mapping makes: a draft, or its contributed members."""
         draft = self.resource_type.draft
-        return part_of(draft, tuple(self.contributes)) if self.contributes else draft
+        return partial_model(draft, tuple(self.contributes)) if self.contributes else draft
 
     @property
     def resource_type(self) -> ResourceType:

@@ -20,7 +20,7 @@ from sqlalchemy import make_url
 
 from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.values import exact_json
 from crossdock.values.actor import Actor
 

@@ -16,7 +16,7 @@ from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
-from crossdock.runs import cursor_parts
+from crossdock.runs import read_parts
 from crossdock.state import StateUrl
 
 Way = Literal["marked", "named", "listed"]
@@ -136,7 +136,7 @@ def nothing_deleted_stays(folder: Path, url: StateUrl, *, way: Way, on_gone: OnG
     random, happened = Random(seed), Counter[str]()
     with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
         in_parts = random.random() < 0.5
-        patch.setattr(cursor_parts, "PART_ROWS", PART if in_parts else 1_000)
+        patch.setattr(read_parts, "PART_ROWS", PART if in_parts else 1_000)
         vendor = Vendor(random)
         bench.begin([STREAMS[way](vendor, on_gone)])
         for _ in range(7):

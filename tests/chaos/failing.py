@@ -62,7 +62,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.intake_log", "StateIntake.accept", "stream", _BOTH),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.read", "stream"),
-    "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide", "stream"),
+    "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
     "intents_added": Failpoint("crossdock.state.tables.intents", "Intents.add", "stream", filled=1),
@@ -78,7 +78,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
 
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
     "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
-    "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._receive", "turn"),
+    "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._write", "turn"),
     "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecordDelivery.deliver", "turn", _BOTH),
     "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
 }
@@ -90,7 +90,7 @@ MIGRATING: Mapping[str, Failpoint] = {
     "wave_begun": Failpoint("crossdock.state.tables.migrations", "Migrations.add_run", "night", _BOTH),
     "undo_begun": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.begin", "night", _BOTH),
     "undo_ended": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.end", "night", _BOTH),
-    "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_corrections", "night", _BOTH),
+    "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_correction_writer", "night", _BOTH),
 }
 """``wave_begun``: the run of a wave is written and not committed. ``undo_begun``, ``undo_ended``: so are the streams of
 an undo. ``corrected``: a repair is about to correct the state."""

@@ -31,7 +31,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.reading.sources import api_client
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import cursor_parts, runner
+from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
 from crossdock.targets import Target
@@ -479,7 +479,7 @@ class Stage:
         empty(self.url)
         platform, clock = Platform(keys=True), ManualClock()
         self.server.answer = platform.answer
-        self.patch.setattr(cursor_parts, "PART_ROWS", case.part_rows)
+        self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
         api = Api(case, lambda: clock.now() + timedelta(seconds=case.ahead_s))
         read = self._project(case, api)
         for _ in range(3 if case.removes and case.number else 0):

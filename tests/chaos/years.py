@@ -32,7 +32,7 @@ from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_result import PlanListener
 from crossdock.sandbox import SandboxServer
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
@@ -148,7 +148,7 @@ class Site:
         self.setenv("CROSSDOCK_API_KEY", self._key)
         interrupt, metrics, workers = threading.Event(), Metrics(self.clock), WorkerPool(Inline())
         facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "workers": workers}
-        with closing(Service(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
+        with closing(MonitoredScheduler(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
             for _ in range(2):
                 service.poll()
                 service.apply_retention()

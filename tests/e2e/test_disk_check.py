@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.warehouse import Site
 
 from crossdock.config.project import project
-from crossdock.services.system_check.disk_space import ALWAYS, COPIES, PLANNED, STORED, findings
+from crossdock.services.system_check.findings import ALWAYS, COPIES, PLANNED, STORED, disk_findings
 
 
 class Usage(NamedTuple):
@@ -36,7 +36,7 @@ def test_a_run_needs_space_for_its_largest_files(
         return Usage(0, 0, need + spare)
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    (found,) = findings(project.load(site.config))
+    (found,) = disk_findings(project.load(site.config))
     assert (found.ok, len(asked)) == (is_enough, 1)
     assert f"the largest files of its streams have {read} B" in found.text
     assert ("free some space" in found.text) is not is_enough

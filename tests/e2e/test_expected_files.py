@@ -22,7 +22,7 @@ from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -45,7 +45,7 @@ class Nights:
         self.notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         loaded = project.load(site.config)
         self.metrics = Metrics(self.clock)
-        self.service = Service(
+        self.service = MonitoredScheduler(
             loaded,
             self.clock,
             threading.Event(),

@@ -18,8 +18,8 @@ from tests.e2e.socket_guard_runs import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.config.project import project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope
 from crossdock.values.clock import SystemClock
 

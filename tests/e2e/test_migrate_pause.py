@@ -22,7 +22,7 @@ from tests.waiting import eventually
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
 from crossdock.migration import load_pauses
-from crossdock.migration.load import LoadChoice, Loaded, load
+from crossdock.migration.load import LoadChoice, LoadResult, load
 from crossdock.migration.load_progress import WaveProgress
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
@@ -159,10 +159,10 @@ class Told(Silent):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def proceeding(self, progress: WaveProgress) -> None:
+    def show_progress(self, progress: WaveProgress) -> None:
         """Ignore it."""
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         self.texts.append(text)
 
     def has(self, words: str) -> bool:
@@ -182,7 +182,7 @@ def test_a_load_waits_in_hours_without_an_allowance(migrated: MigratedFolder, mo
     migrated.waves(hours=[{"from": "08:00", "to": "18:00", "percent": 0}])
     clock, told, interrupt = ShiftedClock(at(7)), Told(), threading.Event()
 
-    def loading() -> Loaded:
+    def loading() -> LoadResult:
         loaded = project.load(migrated.config)
         return load(loaded, LoadChoice("Ann"), clock=clock, listener=told, interrupt=interrupt)
 

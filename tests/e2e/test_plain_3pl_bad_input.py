@@ -28,7 +28,7 @@ from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing import sandbox_effects
 from crossdock.testing.manual_clock import ManualClock
@@ -76,7 +76,7 @@ class Nights:
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         metrics, stop = Metrics(self.clock), threading.Event()
         more: Any = {"notifier": notifier, "trace": lambda _: None, "workers": WorkerPool(Inline())}
-        self.service = Service(self.project, self.clock, stop, metrics, **more)
+        self.service = MonitoredScheduler(self.project, self.clock, stop, metrics, **more)
         self.service.poll()  # the job counts from now
 
     def after(self, days: int) -> list[str]:

@@ -15,7 +15,7 @@ from tests.e2e.project_folder import in_process
 from tests.partners.netsuite import BELOW, CERTIFICATE, CLIENT, NetSuite
 from tests.partners.recipe import Recipe, now, opened, requests_of
 
-from crossdock.runs.cursor_parts import PART_ROWS
+from crossdock.runs.read_parts import PART_ROWS
 from crossdock.testing.sandbox_syncs import private_file
 
 TARGET = {

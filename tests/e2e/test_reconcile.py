@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from tests.e2e.warehouse import PRODUCTS, Result, Site, ask
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 
 SOLD = PRODUCTS + "P3;Washer;0.05\n"  # the last one is on no invoice
 _PATHS = {"customer": "sales/customers", "product": "catalog/products", "invoice": "finance/invoices"}

@@ -324,10 +324,10 @@ def test_an_open_run_reads_what_has_changed_since(catalogue: Catalogue, monkeypa
         run = ActiveRun(session, Silent(), threading.Event())
         with run.opened({"wms.products"}):
             run.records.begin_reading()
-            run.deliver(run.streams, run._input)
+            run.deliver(run.streams, run._new_stream_input)
             since = catalogue.there("B")
             catalogue.export("1;A;Lamp", "2;B;Shelf")
             run.streams[0].context.renew()
-            run.deliver(run.streams, run._input)
+            run.deliver(run.streams, run._new_stream_input)
     assert {name: each.id for name, each in catalogue.products.items() if name == "wms:2"} == {"wms:2": since}
     assert catalogue.products.keys() == {"wms:1", "wms:2"}

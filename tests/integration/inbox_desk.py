@@ -13,7 +13,7 @@ from tests.hints import work_on_hints
 from crossdock.config.project.project import Project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox.hint_worker import HintWorker, Worked
+from crossdock.services.inbox.hint_worker import HintWorker, WorkResult
 from crossdock.state import HintedRecord, PendingApproval, RunRecord
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
@@ -29,7 +29,7 @@ class InboxDesk:
     def __init__(self, bench: Bench) -> None:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
-        self.interrupt, self.ended = threading.Event(), list[Worked]()
+        self.interrupt, self.ended = threading.Event(), list[WorkResult]()
         self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda _, worked: self.ended.append(worked))
 
     @property

@@ -54,7 +54,7 @@ class TwoShops:
         with (
             mock.patch.object(hint_worker, "IDLE_S", 0.0),
             open_session(self.project, clock) as session,
-            session.resuming(busy),
+            session.resuming_lock(busy),
         ):
             session.state.run_transaction(lambda tx: tx.inbox.add_hints(named_records(stream, [key]), at=clock.now()))
             work_on_hints(worker, session)
@@ -111,16 +111,16 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
         one, other = (
             stack.enter_context(worker._work_in_progress(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._is_over(one)
+        assert not worker._ends_for_break(one)
         clock.advance(hint_worker.WORKS_S)
         with mock.patch.object(hint_worker, "BREAK_S", 0.0):
-            assert not worker._is_over(one), "the other one is stuck"
+            assert not worker._ends_for_break(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._is_over(one)
+        assert not worker._ends_for_break(one)
         with mock.patch.object(hint_worker, "BREAK_S", 60.0):
-            late = pool.submit(worker._is_over, other)
+            late = pool.submit(worker._ends_for_break, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._is_over(one)
+            assert worker._ends_for_break(one)
             assert late.result(60)
 
 

@@ -17,7 +17,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox import hint_worker
-from crossdock.services.inbox.hint_worker import Worked
+from crossdock.services.inbox.hint_worker import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import remarks_by_stream
@@ -45,7 +45,7 @@ def test_hinted_records_are_delivered_and_their_hints_removed(desk: InboxDesk) -
         desk.work(session)
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
         assert desk.hints(session) == []
-        assert desk.ended == [Worked(fetched=2, requests=2)]
+        assert desk.ended == [WorkResult(fetched=2, requests=2)]
         desk.orders.put("O2", customer="C1")
         desk.hint(session, "orders", "O2")
         desk.work(session)

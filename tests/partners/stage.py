@@ -22,8 +22,8 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.inbox.receiver import Receiver
-from crossdock.services.inbox.subscriptions import subscriptions
-from crossdock.services.inbox.webhook_endpoints import endpoints
+from crossdock.services.inbox.subscriptions import open_subscriptions
+from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
 from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_effects
@@ -70,7 +70,9 @@ class Project:
     @contextmanager
     def delivering(self, receiver: Receiver) -> Iterator[Callable[[], None]]:
         """*receiver* takes the webhooks of this config; the function delivers what it has received."""
-        receiver.replace(endpoints(self._project.connections, self.clock), self._project.open_state)
+        receiver.replace_endpoints(
+            endpoints_by_connection(self._project.connections, self.clock), self._project.open_state
+        )
         worker = HintWorker(self.clock, Silent, threading.Event(), lambda *_: None)
 
         def deliver() -> None:
@@ -81,7 +83,7 @@ class Project:
 
     def subscribe(self, connection: str) -> list[Subscription]:
         """Register for the webhooks of a connection, as the command does."""
-        with subscriptions(self._project, connection, self.clock) as opened:
+        with open_subscriptions(self._project, connection, self.clock) as opened:
             registered = opened.register()
             assert not registered.refused, registered.refused
             return registered.subscriptions

@@ -22,8 +22,8 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled_batches
-from crossdock.runs.planning.draft_records import drafted
+from crossdock.runs.checked_batches import existing_batches, fetched_batches, pulled_batches
+from crossdock.runs.planning.draft_records import draft_of_record
 from crossdock.values.author_code import AuthorCodeError, brief, described_exception, error_of_author, guarded
 from crossdock.values.config_models import ConfigModel, SecretRef
 from crossdock.values.records import LINE, Proof, RawBatch
@@ -181,7 +181,7 @@ def test_what_a_mapping_raises_on_a_record_can_be_stored(members: dict[str, Any]
     bound = bound_accounts()
     bound.stream.to_resource = raises(record_error(**members))  # type: ignore[method-assign]
     with pytest.raises(RecordError) as caught:
-        drafted(bound, account(bound, "1").record)
+        draft_of_record(bound, account(bound, "1").record)
     assert (caught.value.code, caught.value.line) == (code, line)
     assert str(caught.value)
 
@@ -219,7 +219,7 @@ def test_none_is_not_the_end_of_a_source(method: str) -> None:
     setattr(bound.stream, method, lambda *_: iter([page, None, page]))
     read: dict[str, Callable[[], Iterator[Any]]] = {
         "pull": lambda: pulled_batches(bound, None),
-        "existing": lambda: listed_batches(bound),
+        "existing": lambda: existing_batches(bound),
         "fetch": lambda: fetched_batches(bound, [("1",)]),
     }
     with pytest.raises(ConnectorError, match=f"{method} yielded a NoneType instead of a RawBatch after page 1"):
@@ -332,7 +332,7 @@ def test_a_misspelt_member_is_told_and_not_the_one_that_is_lacking() -> None:
     bound = bound_accounts()
     vars(bound.stream)["to_resource"] = lambda _: {"nmae": "x"}
     with pytest.raises(RecordError) as refused:
-        drafted(bound, account(bound, "1").record)
+        draft_of_record(bound, account(bound, "1").record)
     assert (refused.value.pointer, refused.value.message) == ("/nmae", "is not known")
 
 

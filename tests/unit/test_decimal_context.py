@@ -14,8 +14,8 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.number_format import NumberFormat
 from crossdock.mapping.ordering import OrderBy
 from crossdock.reading.sources.file_source import StatedSums
-from crossdock.runs.live_comparison import content_of
-from crossdock.runs.operator_look_ups import _total
+from crossdock.runs.live_comparison import content_hash
+from crossdock.runs.operator_look_ups import _invoice_total
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock_connectors.shop.streams import Invoices
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
@@ -56,8 +56,8 @@ def invoice() -> Any:
         pytest.param(lambda: NumberFormat().decimal(LONG), id="a number"),
         pytest.param(lambda: NumberFormat(factor=Decimal("0.01")).decimal("99999999999999999.99"), id="a factor"),
         pytest.param(lambda: NumberFormat(round="down").decimal("999999999999999.99999"), id="a rounded number"),
-        pytest.param(lambda: content_of(PAYLOAD), id="the content of a record"),
-        pytest.param(lambda: _total(PAYLOAD), id="a total"),
+        pytest.param(lambda: content_hash(PAYLOAD), id="the content of a record"),
+        pytest.param(lambda: _invoice_total(PAYLOAD), id="a total"),
         control_totals,
         stated_sums,
         invoice,

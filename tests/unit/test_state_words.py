@@ -47,7 +47,7 @@ def test_tables_use_the_words() -> None:
     tally = Tally(1, {"old": 1}, 1, 1, 1)
     for term in get_args(Term):
         tally.count(term)
-    rows, records = run_lines.tables({"wms.a": tally.as_json()})
+    rows, records = run_lines.tally_tables({"wms.a": tally.as_json()})
     assert rows.columns == ("stream", "read", "skip old", "superseded", "rejected", "in records")
     assert list(records.columns[1:]) == [RecordTerm(term).shown for term in (*IN, *OUT)]
     counts = OpenCounts(**dict.fromkeys(OPEN, 1))

@@ -56,7 +56,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     def approve_all(tx: Transaction, change: Change) -> PendingApproval:
         earlier, given = tx.pending_approvals.get(stream), _approve(loaded, tx, stream, number)
         was_approved = earlier is not None and earlier.approved_at is not None
-        change.done(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
+        change.store(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
         return given
 
     approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())

@@ -79,10 +79,14 @@ def _show(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool
     from crossdock.runs import audit_lines
 
     if as_json:
-        documents = [({"tenant": tenant} if of_fleet else {}) | audit_lines.document(entry) for tenant, entry in found]
+        documents = [
+            ({"tenant": tenant} if of_fleet else {}) | audit_lines.entry_document(entry) for tenant, entry in found
+        ]
         terminal_output.print_json(documents)
     else:
-        rows = [(tenant, entry.at, entry.person, audit_lines.sentence(entry), entry.outcome) for tenant, entry in found]
+        rows = [
+            (tenant, entry.at, entry.person, audit_lines.entry_text(entry), entry.outcome) for tenant, entry in found
+        ]
         columns = ("tenant", "when", "who", "what", "outcome")
         terminal_output.output_console().print(terminal_output.table("Audit log", columns, rows))
     say_how_many_shown(len(found), total, "entries", err=as_json)

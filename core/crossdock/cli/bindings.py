@@ -36,7 +36,7 @@ def export(config: Path, *, raw: bool) -> None:
     from crossdock.runs.planning import binding_csv
 
     with read_state(config) as (tx, _):
-        binding_csv.export(tx, sys.stdout, raw=raw)
+        binding_csv.export_bindings(tx, sys.stdout, raw=raw)
 
 
 @bindings.command("import", epilog=help_example("crossdock bindings import bindings.csv"))
@@ -60,7 +60,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
 
     def import_all(tx: Transaction, change: Change) -> int:
         number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw)
-        change.done(tx, after={"bound": number})
+        change.store(tx, after={"bound": number})
         return number
 
     number = change_exclusively(loaded, "bindings import", "bindings", import_all, clock=clock)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crossdock.services.fleet.executors import ChosenExecutor
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
     from crossdock.services.fleet.fleet_service import FleetService
-    from crossdock.services.fleet.tenants import Base
+    from crossdock.services.fleet.tenants import FleetBase
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.state.fleet_database import JobFacts
@@ -80,7 +80,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
         )
     clock, daemon = SystemClock(), Daemon(1)
     metrics = Metrics(clock, of_fleet=True)
-    files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.beat)
+    files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.record_heartbeat)
     files.paths()  # a pattern that is the path of nothing is refused at once
     with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
@@ -111,7 +111,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
 
 
 def _scheduler_maker(
-    base: Base, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
+    base: FleetBase, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
 ) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler
     from crossdock.services.fleet.run_slots import RunSlots
@@ -143,7 +143,7 @@ def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: boo
     return states.exit_code
 
 
-def _notifier(base: Base) -> Notifier | None:
+def _notifier(base: FleetBase) -> Notifier | None:
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.values.clock import SystemClock
 

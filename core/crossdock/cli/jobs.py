@@ -84,7 +84,7 @@ def resume(job: str, config: Path) -> None:
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.runs.audited_changes import changing
+    from crossdock.runs.audited_changes import logged_change
     from crossdock.values.clock import SystemClock
 
     loaded = load(config)
@@ -94,11 +94,11 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         )
     clock, action, states = SystemClock(), "pause" if paused else "resume", ("active", "paused")
     with (
-        changing(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
+        logged_change(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):
         was_paused = job in tx.scheduled_runs.paused_jobs()
         tx.scheduled_runs.set_paused(job, clock.now(), paused=paused)
-        change.done(tx, before=states[was_paused], after=states[paused])
+        change.store(tx, before=states[was_paused], after=states[paused])
     say(f"{job}: {'paused' if paused else 'resumed'}")

@@ -34,7 +34,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
 
     Nothing is handed over, and no number is used up.
     """
-    from crossdock.runs.shown_files import file_of_record
+    from crossdock.runs.record_file_preview import file_of_record
     from crossdock.values.local_files import replace_file
     from crossdock.values.record_keys import key_text
 

@@ -111,22 +111,22 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.services.inbox.subscriptions import subscriptions
+    from crossdock.services.inbox.subscriptions import open_subscriptions
     from crossdock.values.clock import SystemClock
 
-    with subscriptions(loaded, connection, SystemClock()) as opened:
+    with open_subscriptions(loaded, connection, SystemClock()) as opened:
         yield opened
 
 
 @contextmanager
 def _audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
-    from crossdock.runs.audited_changes import lasting_change
+    from crossdock.runs.audited_changes import logged_long_change
     from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     with (
         _subscriptions(loaded, connection) as subscriptions,
-        lasting_change(loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn) as change,
+        logged_long_change(loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn) as change,
     ):
         yield subscriptions, change
 

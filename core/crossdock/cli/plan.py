@@ -72,7 +72,7 @@ def plan(
     place = absolute_path(out)
     loaded = load(config)
     check_writable(place)
-    listing = _Listing(_ShownLimit.of(limit, as_json=as_json), loaded.masks, removals.verb)
+    listing = _Listing(_ShownLimit.of(limit, as_json=as_json), loaded.masks, removals.operation_verb)
     listener = PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
@@ -202,7 +202,7 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
     for line in _lines(listing, planned):
         console.print(line, soft_wrap=True)
     console.print()
-    for account in run_lines.tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
+    for account in run_lines.tally_tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
         console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
     on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}

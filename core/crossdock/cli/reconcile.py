@@ -121,7 +121,7 @@ def reconcile_and_print(
         terminal_output.progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
-        document = _document(found, found.shown(limit, only))
+        document = _document(found, found.first_of_each_class(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
                 current = tx.migrations.current()
@@ -134,7 +134,7 @@ def reconcile_and_print(
     if as_json:
         terminal_output.print_json(document)
     else:
-        _show(found, found.shown(limit, only), only)
+        _show(found, found.first_of_each_class(limit, only), only)
     if place is not None and not found.errors:
         repair.check_repairable(found)
         plan.save(place)
@@ -175,7 +175,7 @@ def _result_document(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     document = _result_document(found) | {
         "requests": found.requests,
@@ -201,7 +201,7 @@ def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, A
             resource: {
                 "compared": number,
                 "of": found.known[resource],
-                "differing_at_most": round(highest_differing_share(number, found.differing(resource)), 6),
+                "differing_at_most": round(highest_differing_share(number, found.count_differing(resource)), 6),
                 "confidence": CONFIDENCE,
             }
             for resource, number in found.compared.items()
@@ -261,7 +261,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:
@@ -285,7 +285,7 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     if found.sample is not None:
         for resource, number in found.compared.items():
             if number:
-                share = highest_differing_share(number, found.differing(resource))
+                share = highest_differing_share(number, found.count_differing(resource))
                 yield (
                     f"{resource}: {number:,} of {found.known[resource]:,} sampled; with a confidence of "
                     f"{CONFIDENCE:.0%}, at most {share:.2%} differ. What only the platform has is not looked for"

@@ -68,9 +68,9 @@ def replay_(
     """
     from crossdock.cli.sync import show_report
     from crossdock.runs import runner
-    from crossdock.runs.open_records import selection
+    from crossdock.runs.open_records import filter_of_options
 
-    loaded, choice = load(config), selection(stream, key, reason, since, file)
+    loaded, choice = load(config), filter_of_options(stream, key, reason, since, file)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = runner.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
@@ -103,12 +103,12 @@ def drop_(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
-    from crossdock.runs.audited_changes import changing
-    from crossdock.runs.open_records import selection
+    from crossdock.runs.audited_changes import logged_change
+    from crossdock.runs.open_records import filter_of_options
 
-    loaded, choice = load(config), selection(stream, key, reason, None, file)
+    loaded, choice = load(config), filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with changing(loaded, "records drop", subject, clock=SystemClock()) as change:
+    with logged_change(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
             text = counted(number := _drop_hints(loaded, choice, change, yes=yes), "record")
         else:
@@ -145,7 +145,7 @@ def _drop_records(
         operator_actions.drop(tx, *now, at=at)
         only = {"reason": choice.code, "file": choice.source}
         before = _numbers_by_state(chosen) | {name: value for name, value in only.items() if value}
-        change.done(tx, before=before, after={"dropped": number})
+        change.store(tx, before=before, after={"dropped": number})
 
     with loaded.exclusive_state() as opened:
         opened.run_transaction(drop)
@@ -171,7 +171,7 @@ def _drop_hints(loaded: Project, choice: RecordFilter, change: Change, *, yes: b
 
         def drop(tx: Transaction) -> None:
             tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints])
-            change.done(tx, before={INBOX: number}, after={"dropped": number})
+            change.store(tx, before={INBOX: number}, after={"dropped": number})
 
         state.run_transaction(drop)
     return number

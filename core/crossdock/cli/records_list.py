@@ -88,9 +88,9 @@ def list_(
     unverified one, of a restored state or an import, is compared with its target first. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
-    from crossdock.runs.open_records import selection
+    from crossdock.runs.open_records import filter_of_options
 
-    choice, kinds = selection(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
+    choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
     read = partial(_list_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
     states = None if fleet is None else FleetStates(fleet, fleet_base(config))
     listed = [("", read(load(config)))] if states is None else list(states.each(read))
@@ -135,22 +135,24 @@ def _list_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     from crossdock.runs import open_records
-    from crossdock.runs.open_records import matching_items, public
+    from crossdock.runs.open_records import matching_items, without_data
 
     with loaded.read_state() as tx:
-        scopes = open_records.scopes_of(loaded, choice)
+        scopes = open_records.unverified_scopes(loaded, choice)
         totals = open_records.counts(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
-        not_known = open_records.unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
+        not_known = open_records.list_unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
             every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
-            return _Listed([public(item) for item in every_item], totals, reasons)
+            return _Listed([without_data(item) for item in every_item], totals, reasons)
         items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         is_grouped = not every and "waiting" in kinds and not choice.code
         groups = open_records.waiting_group_items(loaded, tx, choice, limit) if is_grouped else []
-    return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons)
+    return _Listed(
+        sorted([*map(without_data, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons
+    )
 
 
 def _print(

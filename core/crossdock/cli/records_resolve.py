@@ -59,8 +59,8 @@ def resolve_(
     Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
-    from crossdock.runs.audited_changes import changing
-    from crossdock.runs.open_records import selection
+    from crossdock.runs.audited_changes import logged_change
+    from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_actions
 
     if stream is None:
@@ -72,12 +72,12 @@ def resolve_(
         raise ConfigError(
             "give exactly one of --delivered-as ID, --delivered and --not-delivered", code="options_conflict"
         )
-    loaded, choice = load(config), selection(stream, key, None, None)
+    loaded, choice = load(config), filter_of_options(stream, key, None, None)
     if decisions == 0:
         _show_candidates(loaded, _intents_in_doubt(loaded, choice)[0], as_json=as_json)
         return
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with changing(loaded, "records resolve", subject, clock=SystemClock()) as change:
+    with logged_change(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
             operator_actions.check_target_id(intents, delivered_as)
@@ -101,12 +101,12 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
+    from crossdock.delta.fingerprint import key_hashes
     from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.open_records import selection
-    from crossdock.runs.planning.references import key_hashes
+    from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_actions
 
-    loaded, choice, at = load(config), selection(stream, key, None, None), SystemClock().now()
+    loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()
     scope = loaded.scopes.get(stream)
     if scope is None or choice.key is None:
         loaded.selected([stream])
@@ -116,7 +116,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     def reopen(tx: Transaction, change: Change) -> Intent:
         before = [each.status for each in tx.intents.of_record(scope, key_hash)[-1:]]
         intent = operator_actions.reopen(tx, scope, key_hash, at=at)
-        change.done(tx, before={"state": before[0]}, after={"state": intent.status})
+        change.store(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
     intent = change_exclusively(loaded, "records reopen", f"record {stream} {choice.key}", reopen, clock=SystemClock())
@@ -173,7 +173,7 @@ def _resolve(
         else:
             operator_actions.settle_as_delivered(tx, intents, delivered_as, at=at)
         decision = {"not delivered" if not_delivered else "delivered": len(intents)}
-        change.done(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
+        change.store(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
 
     with loaded.exclusive_state() as state:
         state.run_transaction(resolve)
@@ -181,19 +181,19 @@ def _resolve(
 
 def _check_id_at_target(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
-    from crossdock.runs.operator_look_ups import look_ups
+    from crossdock.runs.operator_look_ups import open_look_ups
 
     intent = intents[0]
     identity = intent.identity
     found = ""
     if not no_lookup:
-        with look_ups(loaded, SystemClock(), intent.scope.target) as target:
-            found = f" ({_candidate_text(target.check(intent, target_id))})"
+        with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
+            found = f" ({_candidate_text(target.checked_candidate(intent, target_id))})"
     return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {target_id}{found}"
 
 
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
-    from crossdock.runs.operator_look_ups import look_ups
+    from crossdock.runs.operator_look_ups import open_look_ups
 
     if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
@@ -211,7 +211,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             hint="then give --delivered or --not-delivered",
             code="decision_impossible",
         )
-    with look_ups(loaded, SystemClock(), intent.scope.target) as target:
+    with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
         candidates, complete = target.candidates(intent)
     if as_json:
         terminal_output.print_json({"candidates": [_document(each) for each in candidates], "complete": complete})

@@ -31,7 +31,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.runs.open_records import matching_items, public, unverified
+    from crossdock.runs.open_records import list_unverified, matching_items, without_data
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
@@ -40,8 +40,8 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     with loaded.read_state() as tx:
         choices = [RecordFilter(stream, each) for each in sorted(keys)]
         items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
-        items += [item for each in choices for item in unverified(loaded, tx, each, 10)]
-        shown = [public(item) | _details(loaded, tx, item, raw=raw) for item in items]
+        items += [item for each in choices for item in list_unverified(loaded, tx, each, 10)]
+        shown = [without_data(item) | _details(loaded, tx, item, raw=raw) for item in items]
     if not shown:
         raise ConfigError(
             f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending, unverified, dropped or in"

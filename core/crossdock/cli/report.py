@@ -69,9 +69,9 @@ def _report_run(run: int | None, out: Path | None, config: Path) -> None:
 
 def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
     from crossdock.console import month_page, page_rendering
-    from crossdock.runs.month_summary import document, month_of, month_summary
+    from crossdock.runs.month_summary import month_document, month_summary, parse_month
 
-    first = month_of(text)
+    first = parse_month(text)
     if first is None:
         raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11", code="option_value_invalid")
     loaded, now = load(config), SystemClock().now()
@@ -82,7 +82,7 @@ def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -
         page_rendering.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))
         say(f"{month.name}: {_summary(month)}; report written to {path}", err=as_json)
     if as_json:
-        terminal_output.print_json(document(month))
+        terminal_output.print_json(month_document(month))
 
 
 def _summary(month: MonthSummary) -> str:

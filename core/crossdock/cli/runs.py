@@ -147,7 +147,7 @@ def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
 
     reasons = [asdict(each) for each in tx.run_details.reasons_by_stream(run.id)]
     changes = changed_members.changed_members(tx.run_details, run.id)
-    return {"rejected_by_reason": reasons, "changed_members": changed_members.document(changes)}
+    return {"rejected_by_reason": reasons, "changed_members": changed_members.changed_members_document(changes)}
 
 
 def run_or_newest(tx: Transaction, run: int | None) -> RunRecord:
@@ -168,7 +168,7 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = counted(run.requests, "request")
-        title = run_lines.title(run_lines.run_document(run))
+        title = run_lines.run_title(run_lines.run_document(run))
         counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
         say(
             f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}",
@@ -176,9 +176,9 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         )
     else:
         terminal_output.show_run(
-            terminal_output.output_console(), run_lines.run_document(run) | {"apis": timing_lines.apis(run)}
+            terminal_output.output_console(), run_lines.run_document(run) | {"apis": timing_lines.api_usage(run)}
         )
-    if steps := timing_lines.slowest(run):
+    if steps := timing_lines.slowest_steps(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()

@@ -18,13 +18,13 @@ from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
-from crossdock.services.observability.trace_switch import traced
+from crossdock.services.observability.trace_export import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.pending_notices import notified, sender
+from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
 from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
@@ -44,7 +44,7 @@ def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, a
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}", code="job_unknown")
     clock = SystemClock()
     now, codes = clock.now(), [0]
-    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
+    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.log_warning) as trace:
         for name in [job] if job else jobs_in_order(loaded.jobs):
             once, asked = _JobRuns(loaded, name, log_format, trace, as_json=as_json), _due_runs(loaded, name, day, now)
             if not asked:
@@ -81,7 +81,7 @@ class _JobRuns:
 
     def say(self, day: date | str, text: str) -> None:
         if self._is_logged:
-            self._log(day).say(text)
+            self._log(day).log(text)
         else:
             say(f"{self._job} for {day}: {text}", err=True)
 
@@ -94,7 +94,7 @@ class _JobRuns:
                 bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
-            send = sender(self._loaded, self._clock)
+            send = sender_of_project(self._loaded, self._clock)
             self._log_problems(
                 pending_notices.send_pending(self._loaded, send, self._clock, older_than=timedelta()), log
             )
@@ -102,10 +102,12 @@ class _JobRuns:
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
-                event = run_notices.could_not_start(self._job, at, RunMessage.of_error("", error))
+                event = run_notices.could_not_start_event(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._report_end(run_notices.compared_if_readable(self._loaded, event, at.instant, earlier), log)
+                self._report_end(
+                    run_notices.with_previous_run_if_readable(self._loaded, event, at.instant, earlier), log
+                )
                 return error.exit_code
             finally:
                 self._trace(timings)
@@ -132,16 +134,16 @@ class _JobRuns:
                 )
                 return None
             check_clock(self._loaded.platform, self._clock, self._loaded.probed_resources[0])
-            send = sender(self._loaded, self._clock)
-            self._log_problems(pending_notices.notify_of_killed(self._loaded, send, self._clock, self._job), log)
-            with run_notices.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
+            send = sender_of_project(self._loaded, self._clock)
+            self._log_problems(pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log)
+            with run_notices.watch_deadline(session, due_run, self._clock, partial(self._notify, log=log)):
                 report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, action=_ACTION)
             if report is None:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            event = run_notices.ended(self._job, at, report)
-            return _Ended(report, run_notices.compared_if_readable(self._loaded, event, at.instant, earlier))
+            event = run_notices.run_ended_event(self._job, at, report)
+            return _Ended(report, run_notices.with_previous_run_if_readable(self._loaded, event, at.instant, earlier))
 
     def _log(self, day: date | str) -> RunLog:
         return RunLog(self._job, day)
@@ -156,11 +158,11 @@ class _JobRuns:
 
     def _report_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
         if self._is_logged:
-            log.ended(event)
+            log.log_end(event)
         self._notify(event, log)
 
     def _notify(self, event: Event, log: RunLog) -> None:
-        self._log_problems(notified(self._loaded, event, self._clock), log)
+        self._log_problems(notify_recipients(self._loaded, event, self._clock), log)
 
     @staticmethod
     def _log_problems(problems: Iterable[str], log: RunLog) -> None:

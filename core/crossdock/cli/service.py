@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crossdock.services.inbox.receiver import Receiver
     from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
     from crossdock.services.notifications.notifier import Notifier
-    from crossdock.services.scheduler.monitored_scheduler import Service
+    from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
     from crossdock.services.scheduler.stderr_log import LogFormat
 
 log_format_option = click.option(
@@ -63,14 +63,18 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
-    from crossdock.services.inbox.hint_worker import WORKS_AT_ONCE, HintWorker, Partners, Worked
+    from crossdock.services.inbox.hint_worker import WORKS_AT_ONCE, HintWorker, Partners, WorkResult
     from crossdock.services.inbox.receiver import RefusedCounts
     from crossdock.services.observability.health import serve as serve_health
     from crossdock.services.observability.metrics import Metrics
-    from crossdock.services.observability.trace_switch import traced
+    from crossdock.services.observability.trace_export import traced
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.daemon import Daemon
-    from crossdock.services.scheduler.monitored_scheduler import Service, Webhooks, report_refused
+    from crossdock.services.scheduler.monitored_scheduler import (
+        MonitoredScheduler,
+        WebhookReception,
+        report_refused_webhooks,
+    )
     from crossdock.services.scheduler.scheduler import WorkerPool
     from crossdock.values.clock import SystemClock
 
@@ -80,7 +84,11 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     clock, daemon = SystemClock(), Daemon(options.at_once + listens * WORKS_AT_ONCE)
     loaded = _with_chosen_jobs(loaded, options)
     metrics, refused = Metrics(clock), RefusedCounts()
-    with stderr_log.logging_to_stderr(options.log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
+    with (
+        stderr_log.logging_to_stderr(options.log_format),
+        traced(stderr_log.log_warning) as trace,
+        ExitStack() as stack,
+    ):
         interrupt = stack.enter_context(interruptible_service(options.log_format))
         if options.health is not None:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
@@ -93,18 +101,18 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         worker = receiver = None
         if listens:
 
-            def on_end(partners: Partners, worked: Worked) -> None:
-                stderr_log.hints_ended(partners, worked)
-                metrics.sent(worked.requests, worked.throttled)
+            def on_end(partners: Partners, worked: WorkResult) -> None:
+                stderr_log.log_hint_work(partners, worked)
+                metrics.count_requests(worked.requests, worked.throttled)
 
             worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end, daemon.wake)
         if options.listen is not None and worker is not None:
-            stack.callback(report_refused, refused, metrics)  # of the last seconds
+            stack.callback(report_refused_webhooks, refused, metrics)  # of the last seconds
             receiver = stack.enter_context(_serve_receiver(loaded, options.listen, refused, worker.wake))
         reloaded = stack.enter_context(_reload_on_sighup((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
             stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
-        service = Service(
+        service = MonitoredScheduler(
             loaded,
             clock,
             interrupt,
@@ -112,7 +120,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             notifier=_notifier(loaded),
             trace=trace,
             workers=WorkerPool(daemon.executor, options.at_once),
-            webhooks=None if worker is None else Webhooks(worker, refused),
+            webhooks=None if worker is None else WebhookReception(worker, refused),
         )
         gc.freeze()  # what is imported stays: a collection that looks through it would stop all threads for 0.2 s
         try:
@@ -122,7 +130,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     return 0
 
 
-def _reload_of(service: Service, fresh: _Reloaded | None) -> Callable[[], None] | None:
+def _reload_of(service: MonitoredScheduler, fresh: _Reloaded | None) -> Callable[[], None] | None:
     return None if fresh is None else partial(service.reload, fresh.project, fresh.notifier)
 
 
@@ -131,10 +139,10 @@ def _with_chosen_jobs(loaded: Project, options: ServiceOptions) -> Project:
 
 
 def _endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:
-    from crossdock.services.inbox.webhook_endpoints import endpoints
+    from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
     from crossdock.values.clock import SystemClock
 
-    found = endpoints(loaded.connections, SystemClock())
+    found = endpoints_by_connection(loaded.connections, SystemClock())
     if not found:
         hint = "add webhooks: to a connection; docs/how_to/listen/receive_webhooks.md has an example"
         raise ConfigError(
@@ -209,7 +217,7 @@ def _reload_on_sighup(
             fresh = _with_chosen_jobs(project.load(*files), options)
             notifier = _notifier(fresh)
             if receiver is not None:
-                receiver.replace(_endpoints(fresh), fresh.open_state)
+                receiver.replace_endpoints(_endpoints(fresh), fresh.open_state)
         except CrossdockError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", coded(error))
             return None

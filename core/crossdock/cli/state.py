@@ -69,7 +69,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.config_model import KEPT
-    from crossdock.runs.audited_changes import lasting_change
+    from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.purge import purge as purge_state
     from crossdock.values.config_durations import parse_duration
 
@@ -81,7 +81,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             done = tx.retention.count_removable(ages)
     else:
         with (
-            lasting_change(loaded, "state purge", "state", clock=SystemClock()) as change,
+            logged_long_change(loaded, "state purge", "state", clock=SystemClock()) as change,
             closing(loaded.open_state()) as opened,
         ):
             done = purge_state(opened, loaded.state_url, ages)
@@ -109,10 +109,10 @@ def restored(config: Path, *, as_json: bool) -> None:
     """
     from crossdock.mapping.stream_facts import PLATFORM
     from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.comparison_after_restore import verifiable
+    from crossdock.runs.comparison_after_restore import verifiable_resources
 
     clock, loaded = SystemClock(), load(config)
-    resources = verifiable(loaded.targets(clock).values())
+    resources = verifiable_resources(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change_time(PLATFORM))
@@ -120,7 +120,7 @@ def restored(config: Path, *, as_json: bool) -> None:
         tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.forget_unread()
         number = sum(number for _, number in tx.unverified.binding_counts())
-        change.done(tx, after={"restored": True, "unverified": number})
+        change.store(tx, after={"restored": True, "unverified": number})
         return number
 
     number = change_exclusively(loaded, "state restored", "state", declare, clock=clock, restored=True)
@@ -147,7 +147,7 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
 
         def readmit_all(tx: Transaction, change: Change) -> int:
             number = tx.crashing_inputs.readmit(stream)
-            change.done(tx, before={"set_aside": number}, after={"set_aside": 0})
+            change.store(tx, before={"set_aside": number}, after={"set_aside": 0})
             return number
 
         number = change_exclusively(loaded, "state readmit", f"stream {stream}", readmit_all, clock=SystemClock())
@@ -199,11 +199,11 @@ def compact(config: Path, *, as_json: bool) -> None:
     which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
     active meanwhile.
     """
-    from crossdock.runs.audited_changes import lasting_change
+    from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.compact import compact as compact_state
 
     loaded = load(config)
-    with lasting_change(loaded, "state compact", "state", clock=SystemClock()) as change:
+    with logged_long_change(loaded, "state compact", "state", clock=SystemClock()) as change:
         with closing(loaded.open_state()) as opened:
             before = _size(loaded)
             compact_state(opened, loaded.state_url)

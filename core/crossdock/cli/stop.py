@@ -21,17 +21,17 @@ def stop(run: int | None, config: Path, *, as_json: bool) -> None:
     RUN is its number; then nothing is done if another one is in progress by now. The next run continues. A scheduler
     starts the run of a job again, unless the job is paused before: 'crossdock jobs pause'.
     """
-    from crossdock.runs.audited_changes import changing
+    from crossdock.runs.audited_changes import logged_change
     from crossdock.runs.stop_requests import request_stop
     from crossdock.values.clock import SystemClock
 
     loaded, subject = load(config), "run" if run is None else f"run {run}"
     with (
-        changing(loaded, "stop", subject, clock=SystemClock()) as change,
+        logged_change(loaded, "stop", subject, clock=SystemClock()) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):
         found = request_stop(tx, run)
-        change.done(tx, subject=f"run {found.id}", before="running", after="asked to stop")
+        change.store(tx, subject=f"run {found.id}", before="running", after="asked to stop")
     again = f"; 'crossdock jobs pause {found.job}' keeps its scheduler from starting it again" if found.job else ""
     terminal_output.print_result({"run": found.id}, f"run {found.id} was asked to stop{again}", as_json=as_json)

@@ -60,7 +60,7 @@ def sync(
     """
     from crossdock.runs.run import run
     from crossdock.runs.timings import Timings
-    from crossdock.services.observability.trace_switch import traced
+    from crossdock.services.observability.trace_export import traced
 
     with traced(warn) as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:

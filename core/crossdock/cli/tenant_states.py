@@ -20,10 +20,10 @@ AT_ONCE = 8  # states that are read at the same time
 
 class FleetStates:
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
-        from crossdock.services.fleet.tenant_files import find
+        from crossdock.services.fleet.tenant_files import find_config_files
 
         self._base_files = [path.absolute() for path in base_files]
-        self._paths = [path for path in find(pattern) if path not in self._base_files]
+        self._paths = [path for path in find_config_files(pattern) if path not in self._base_files]
         self.errors: dict[str, CrossdockError] = {}
 
     @property

@@ -162,7 +162,7 @@ def print_messages(messages: Iterable[RunMessage]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    for account in run_lines.tables(report["streams"]):
+    for account in run_lines.tally_tables(report["streams"]):
         if account.has_counts:
             console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
             console.print()
@@ -173,10 +173,10 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
         console.print(remark)
     for sentence in run_lines.api_sentences(report.get("apis", {})):
         console.print(sentence)
-    for sentence in run_lines.open_records(report["streams"]):
+    for sentence in run_lines.open_record_lines(report["streams"]):
         console.print(sentence)
     balanced = run_lines.BALANCE[report["balanced"]]
     console.print(
-        f"{run_lines.title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
+        f"{run_lines.run_title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"
     )

@@ -14,7 +14,7 @@ from crossdock.cli.shared_options import check_utf8, common_options, help_exampl
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.runs.record_trace import History
+    from crossdock.runs.record_trace import RecordHistory
 
 
 @click.command(
@@ -36,12 +36,12 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     what an update changed is shown, without personal values.
     """
     from crossdock.runs import record_lines
-    from crossdock.runs.open_records import selection
+    from crossdock.runs.open_records import filter_of_options
     from crossdock.runs.record_trace import RecordSearch
 
     loaded = load(config)
     with loaded.read_state() as tx:
-        in_inbox = tx.inbox.count(selection(stream, name, None, None))
+        in_inbox = tx.inbox.count(filter_of_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scopes).find(name)
         for history in found:
             record_lines.add_changes(loaded, tx, history)
@@ -49,17 +49,17 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     if not histories:
         raise _not_found(name, stream, found, in_inbox=in_inbox > 0)
     if as_json:
-        terminal_output.print_json([record_lines.document(each) for each in histories])
+        terminal_output.print_json([record_lines.history_document(each) for each in histories])
         return
     if first_line is not None:
         say(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
-        for line in record_lines.lines(history):
+        for line in record_lines.history_lines(history):
             terminal_output.output_console().print(line, soft_wrap=True)
 
 
-def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_inbox: bool) -> ConfigError:
-    from crossdock.runs.record_lines import owner
+def _not_found(name: str, stream: str | None, elsewhere: list[RecordHistory], *, in_inbox: bool) -> ConfigError:
+    from crossdock.runs.record_lines import owner_text
 
     if in_inbox:
         why = f"crossdock records list --state inbox --key {name}"
@@ -67,7 +67,7 @@ def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_in
             f"a webhook has named {name!r}, which is not fetched yet", hint=f"'{why}' says why", code="record_unknown"
         )
     if elsewhere:
-        others = sorted({owner(each) for each in elsewhere})
+        others = sorted({owner_text(each) for each in elsewhere})
         return ConfigError(
             f"the state has no record {name!r} of {stream}",
             hint=f"it has one of {', '.join(others)}",

@@ -66,7 +66,7 @@ def try_(
     connector failed; 4 the source is refused.
     """
     from crossdock.runs.stream_trial import try_stream
-    from crossdock.runs.tried_records import shown as shown_trial
+    from crossdock.runs.tried_records import tried_record_document as shown_trial
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
@@ -196,10 +196,10 @@ def _dotted(pointer: str) -> str:
 
 def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.fitting_table import wrapped
-    from crossdock.runs.tried_records import leaves
+    from crossdock.runs.tried_records import leaf_values
 
     if item["draft"] is not None:
-        members = {name.removeprefix("/"): value for name, value in leaves(item["draft"])}
+        members = {name.removeprefix("/"): value for name, value in leaf_values(item["draft"])}
         return ["draft", *_lines(members)]
     problem = item["problem"]
     line = f" (line {problem['line']})" if problem["line"] else ""

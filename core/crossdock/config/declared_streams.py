@@ -38,9 +38,9 @@ from crossdock.mapping.stream_facts import (
     StreamFacts,
     adoption_problem,
     contribution_problem,
-    destination,
+    destination_type,
     empty_problem,
-    read_problem,
+    reads_problem,
     removal_problem,
     second_reading_problem,
 )
@@ -108,7 +108,7 @@ class StreamConfig(ConfigModel, StreamFacts):
     def _check_stream(self, info: ValidationInfo) -> Self:
         targets: Destinations | None = (info.context or {}).get("targets")
         if self.to == PLATFORM or targets is not None:
-            self._resource_type = destination(self.resource, self.to, targets or {})
+            self._resource_type = destination_type(self.resource, self.to, targets or {})
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
@@ -124,7 +124,7 @@ class StreamConfig(ConfigModel, StreamFacts):
             self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other
         ):
             raise finding_at(*second)
-        if targets is not None and (reason := read_problem(self, self.read_resource, targets)):
+        if targets is not None and (reason := reads_problem(self, self.read_resource, targets)):
             raise finding_at(("reads",), reason)
         kind = self.resource_type
         if kind is None:
@@ -272,7 +272,7 @@ class DeclaredStream(Stream[S]):
             setattr(self, fact, getattr(config, fact))
         self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
-        self.incomplete = lookups_and_joins.without_main_row(joins)
+        self.incomplete = lookups_and_joins.main_row_missing_filter(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         self.mapped_members: Mapping[str, Sequence[str]] = {}
         if isinstance(config.map, PythonFunction):
@@ -289,6 +289,6 @@ class DeclaredStream(Stream[S]):
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        lookups_and_joins.check_matched(record, self._lookups, self._joins)
+        lookups_and_joins.check_lookups_and_joins(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

@@ -95,7 +95,7 @@ def facts_of_connection(
         if bucket is not None
     ]
     streams = [stream_last_read(tx, full, stream, runs) for full, stream in connection.named_streams()]
-    used = [usage for run in runs if (usage := timing_lines.apis(run).get(name)) is not None]
+    used = [usage for run in runs if (usage := timing_lines.api_usage(run).get(name)) is not None]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)
 

@@ -17,7 +17,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, with_code
-from crossdock.services.inbox.subscriptions import subscriptions
+from crossdock.services.inbox.subscriptions import open_subscriptions
 from crossdock.services.system_check import findings
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.inbox import HintCount
@@ -95,7 +95,7 @@ def list_subscriptions(visit: Visit) -> Response:
     chosen = _chosen_connection(visit, project)
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
-    with partner_requests(), subscriptions(project, chosen.name, visit.console.clock) as opened:
+    with partner_requests(), open_subscriptions(project, chosen.name, visit.console.clock) as opened:
         found = list(opened.listed())
     rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
     return visit.show(

@@ -15,8 +15,8 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.sign_off_page import totals_table
 from crossdock.console.visits import Visit
 from crossdock.migration.migration_status import MigrationStatus, migration_status
-from crossdock.migration.rehearsal_check import of_state
-from crossdock.migration.sign_off import Requirement, requirements, unaccepted
+from crossdock.migration.rehearsal_check import stored_rehearsal
+from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
 from crossdock.migration.sign_off_report import exceptions_of
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.differences import MEANINGS
@@ -118,14 +118,14 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         for run in tx.migrations.runs(migration.id):
             if (record := tx.runs.get(run.run_id)) is not None:
                 runs.append((run.kind, run.wave or "", record))
-        rehearsal = of_state(migration.rehearsal)
+        rehearsal = stored_rehearsal(migration.rehearsal)
         for name, wave in rehearsal.waves.items() if rehearsal else ():
             rehearsed[name] = sum(stream.records for stream in wave.streams.values())
         if migration.signed_off_at is None:
             exceptions = exceptions_of(tx, project, migration, streams)
             required = [
                 *requirements(tx, migration, status.waves, project.scopes, None),
-                Requirement(_EXCEPTIONS, list(unaccepted(exceptions, None))),
+                Requirement(_EXCEPTIONS, list(unaccepted_exceptions(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scopes.items()}
     return MigrationFacts(
@@ -147,7 +147,7 @@ def _wave_values(visit: Visit, found: MigrationFacts, each: WaveStatus) -> dict[
         "delivered": f"{each.delivered:,}",
         "open": f"{each.open.total:,}",
         "run": None if each.run is None else (visit.link("runs", each.run.id), each.run.id, each.run.status),
-        "gate": "" if each.gate is None else each.gate.word,
+        "gate": "" if each.gate is None else each.gate.display_word,
         "why": "" if each.gate is None else each.gate.why,
         "actions": _wave_actions(visit, found, each),
         "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",

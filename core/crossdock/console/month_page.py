@@ -21,8 +21,8 @@ from crossdock.runs.month_summary import (
     month_after,
     month_before,
     month_name,
-    month_of,
     month_summary,
+    parse_month,
 )
 from crossdock.values.display_times import duration_text, instant_text
 
@@ -32,7 +32,7 @@ _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
 
 def show_month(visit: Visit) -> Response:
     """Show the month in the address."""
-    first = month_of(visit.path_params["month"])
+    first = parse_month(visit.path_params["month"])
     if first is None or not 1990 <= first.year < 2200:
         raise PageError(400, f"{visit.path_params['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs()

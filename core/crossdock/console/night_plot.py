@@ -40,7 +40,7 @@ def runs_of_night(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:
 
 def night_plot(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     """Draw *runs*, which are in order; None if none of them has sent anything."""
-    found = {run.id: timing_lines.samples(run) for run in runs}
+    found = {run.id: timing_lines.allowance_samples(run) for run in runs}
     every = [sample for samples in found.values() for sample in samples]
     if not every:
         return None

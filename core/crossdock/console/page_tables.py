@@ -89,7 +89,7 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str =
 
 
 def count_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
-    found = (account for account in run_lines.tables(streams) if account.has_counts)
+    found = (account for account in run_lines.tally_tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 
 

@@ -22,9 +22,9 @@ from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, UnavailableError, coded
 from crossdock.runs import open_records, record_lines, tried_records
 from crossdock.runs.open_records import Item
-from crossdock.runs.operator_look_ups import look_ups
+from crossdock.runs.operator_look_ups import open_look_ups
 from crossdock.runs.record_lines import value_text
-from crossdock.runs.record_trace import History, RecordSearch
+from crossdock.runs.record_trace import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
@@ -65,7 +65,7 @@ def show_record_at_target(visit: Visit) -> Response:
     binding = _current_binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
-    with partner_requests(), look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
+    with partner_requests(), open_look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
         held = target.look_up_record(history.scope.resource, binding["target_id"])
     return _page(visit, named, held=held or {})
 
@@ -87,7 +87,7 @@ def _page(
             history = _history(tx, project, named)
         except _UnknownError as error:
             return _unknown_record_page(visit, tx, named, error)
-        items = open_records.items_of(tx, history)
+        items = open_records.open_states_of_record(tx, history)
         if project is None:
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
@@ -103,7 +103,7 @@ def _page(
         "record.html",
         f"Record {history.key}",
         history=history,
-        owner=record_lines.owner(history),
+        owner=record_lines.owner_text(history),
         states=[_state_values(visit, each) for each in items],
         difference=table(("member", "delivered", "now"), difference),
         places=list(record_lines.binding_lines(history)),
@@ -135,16 +135,16 @@ def _page(
     )
 
 
-def _history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> History:
+def _history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> RecordHistory:
     """Return the record that is named. Raises PageError if the state does not know it."""
     search, key = RecordSearch(tx, {} if project is None else project.scopes), named["key"]
     if not key:
         raise PageError(400, "The address names no key.", "Search for the record on the page of records.")
     if named["stream"]:
-        found = search.of_stream(named["stream"], key)
+        found = search.find_in_stream(named["stream"], key)
     else:
         names = {name: named[name] for name in ("target", "resource", "namespace")}
-        found = search.in_scope(key, **names)
+        found = search.find_in_scopes(key, **names)
     if not found:
         place = named["stream"] or f"{named['resource']} {named['namespace']}".strip() or "any stream"
         raise _UnknownError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
@@ -190,18 +190,18 @@ def _chosen_parameters(visit: Visit) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 
-def _current_binding(history: History) -> dict[str, Any] | None:
+def _current_binding(history: RecordHistory) -> dict[str, Any] | None:
     return next((row for row in history.bindings if not row["deleted_at"]), None)
 
 
-def _personal_members(project: Project | None, history: History) -> frozenset[str]:
+def _personal_members(project: Project | None, history: RecordHistory) -> frozenset[str]:
     if project is None or history.scope is None:
         return frozenset()
     return frozenset().union(*(project.masks.personal_members(stream, history.scope) for stream in history.streams))
 
 
 def _state_values(visit: Visit, item: Item) -> dict[str, Any]:
-    shown, state = open_records.public(item), next(each for each in RecordState if each.option == item["state"])
+    shown, state = open_records.without_data(item), next(each for each in RecordState if each.option == item["state"])
     parts = {
         "member": shown.get("pointer"),
         "read from": shown["at"],
@@ -218,7 +218,7 @@ def _state_values(visit: Visit, item: Item) -> dict[str, Any]:
 
 
 def _actions(
-    visit: Visit, project: Project | None, history: History, items: Sequence[Item]
+    visit: Visit, project: Project | None, history: RecordHistory, items: Sequence[Item]
 ) -> Iterator[tuple[str, str]]:
     for item in items:
         yield from actions_of(visit, item["state"], item["stream"], None, history.key)
@@ -231,7 +231,9 @@ def _actions(
             yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
-def _delivered_difference(project: Project | None, tx: Transaction, history: History) -> Iterator[tuple[str, str, str]]:
+def _delivered_difference(
+    project: Project | None, tx: Transaction, history: RecordHistory
+) -> Iterator[tuple[str, str, str]]:
     rows = [each for each in history.dead_letters if each["code"] == "changed_after_delivery"]
     letters = [tx.dead_letters.get(each["stream"], each["key_hash"]) for each in rows]
     found = [
@@ -264,7 +266,7 @@ def _event_values(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
 # ---- how it looked
 
 
-def _read_stored_data(tx: Transaction, history: History) -> _StoredData:
+def _read_stored_data(tx: Transaction, history: RecordHistory) -> _StoredData:
     raw = list[tuple[RecordIdentity, Mapping[str, Any], str]]()
     for row in history.dead_letters:
         if letter := tx.dead_letters.get(row["stream"], row["key_hash"]):
@@ -327,7 +329,7 @@ def _version_values(version: DeliveredContent, personal: frozenset[str]) -> dict
 
 def _members(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
     shown = {name: PERSONAL if name in personal and value is not None else value for name, value in payload.items()}
-    return [(pointer, value_text(value)) for pointer, value in tried_records.leaves(shown) if shown]
+    return [(pointer, value_text(value)) for pointer, value in tried_records.leaf_values(shown) if shown]
 
 
 def _mapped_again(
@@ -344,12 +346,12 @@ def _mapped_again(
         nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
         shown["problem"] = shown["problem"] or nothing
         return shown | {"record": table((), []), "draft": table((), [])}
-    made = tried_records.shown(tried, frozenset(), raw=True)
+    made = tried_records.tried_record_document(tried, frozenset(), raw=True)
     if problem := made["problem"]:
         place = f" at {problem['pointer']}" if problem["pointer"] else ""
         shown["problem"] = f"{problem['code']}{place}: {problem['message']}"
     rows = ((name, value_text(value)) for name, value in made["record"].items())
-    draft = ((name, value_text(value)) for name, value in tried_records.leaves(made["draft"] or {}) if name)
+    draft = ((name, value_text(value)) for name, value in tried_records.leaf_values(made["draft"] or {}) if name)
     return shown | {"record": table(("column", "value"), rows), "draft": table(_MEMBERS, draft)}
 
 
@@ -383,10 +385,10 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     if not found.records:
         left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
         return read | {"problem": left_out or "The source has no such record."}
-    made = tried_records.shown(found.records[-1], personal, raw=False)
+    made = tried_records.tried_record_document(found.records[-1], personal, raw=False)
     if made["problem"]:
         read["problem"] = f"{made['problem']['code']}: {made['problem']['message']}"
-    known, now = (dict(tried_records.leaves(each)) for each in (dict(accepted), made["draft"] or {}))
+    known, now = (dict(tried_records.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
     rows = (
         (pointer, _masked(pointer, known.get(pointer), personal), value_text(now.get(pointer)))
         for pointer in dict.fromkeys([*known, *now])
@@ -398,7 +400,7 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     }
 
 
-def _target_can_be_asked(visit: Visit, project: Project | None, history: History) -> bool:
+def _target_can_be_asked(visit: Visit, project: Project | None, history: RecordHistory) -> bool:
     if project is None or history.scope is None or _current_binding(history) is None:
         return False
     target = project.targets(visit.console.clock).get(history.scope.target)
@@ -410,7 +412,7 @@ def _compare_with_held(
     accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]
 ) -> dict[str, Any]:
     """Compare the payload that the target *accepted* last with what it holds now."""
-    known, now = dict(tried_records.leaves(dict(accepted))), dict(tried_records.leaves(dict(held)))
+    known, now = dict(tried_records.leaf_values(dict(accepted))), dict(tried_records.leaf_values(dict(held)))
     rows = [
         (pointer, *(_masked(pointer, each, personal) for each in (known.get(pointer), now.get(pointer))), note)
         for pointer in dict.fromkeys([*known, *now])

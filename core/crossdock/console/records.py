@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError, coded
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
-from crossdock.runs.record_trace import History, RecordSearch
+from crossdock.runs.record_trace import RecordHistory, RecordSearch
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.display_times import instant_text
@@ -33,7 +33,7 @@ def show_overview(visit: Visit) -> Response:
     wanted, in_messages = query_parameter(visit, "q"), visit.query.get("in") == "messages"
     project, problem = project_or_problem(visit)
     scopes = {} if project is None else project.scopes
-    found, first_line, elsewhere, files = list[History](), None, list[tuple[str, Table]](), 0
+    found, first_line, elsewhere, files = list[RecordHistory](), None, list[tuple[str, Table]](), 0
     with visit.reading() as tx:
         if not wanted:
             counts = _counts(visit, tx, RecordFilter(), project)
@@ -44,7 +44,7 @@ def show_overview(visit: Visit) -> Response:
             return visit.redirect(record_address(visit, found[0]))
         if not found:
             listed = [(title, _counts(visit, tx, choice, project)) for title, choice in _search_filters(wanted)]
-            named = open_records.selection(None, wanted, None, None)
+            named = open_records.filter_of_options(None, wanted, None, None)
             if not in_messages and (number := tx.inbox.count(named)):  # a record of the inbox has no history yet
                 inbox = {RecordState.INBOX.option: number}
                 listed.insert(0, (f"With the key {wanted}", _counts_table(visit, inbox, named)))
@@ -80,7 +80,7 @@ def _search_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
 
 def _counts(visit: Visit, tx: Transaction, choice: RecordFilter, project: Project | None) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
-    scopes = {} if project is None else open_records.scopes_of(project, choice)
+    scopes = {} if project is None else open_records.unverified_scopes(project, choice)
     return _counts_table(visit, open_records.counts(tx, choice, scopes), choice)
 
 
@@ -97,9 +97,9 @@ def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: RecordFilter
     return table(("state", "records", "what it means"), rows, kind="counts")
 
 
-def _found_row(visit: Visit, history: History) -> Iterator[Cell]:
+def _found_row(visit: Visit, history: RecordHistory) -> Iterator[Cell]:
     yield Link(history.key or "(no key)", record_address(visit, history))
-    yield record_lines.owner(history)
+    yield record_lines.owner_text(history)
     yield history.scope.resource if history.scope else ""
     yield ", ".join(
         dict.fromkeys(each.status.replace("_", " ") for each in record_lines.events(history) if each.status)
@@ -120,7 +120,7 @@ def show_records_in_state(visit: Visit) -> Response:
     by_source, after = visit.query.get("by") == "file", query_parameter(visit, "after")
     project, problem = project_or_problem(visit)
     streams = {} if project is None else project.scopes
-    scopes = {} if project is None else open_records.scopes_of(project, choice)
+    scopes = {} if project is None else open_records.unverified_scopes(project, choice)
     with visit.reading() as tx:
         group = open_record_pages.waiting_group(tx, streams, name) if name else None
         if name and group is None:
@@ -166,13 +166,13 @@ def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tupl
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
-    if open_records.applies(replace(none, code="bad_value"), state.option):
+    if open_records.may_match(replace(none, code="bad_value"), state.option):
         fields.append(("Reason", "reason"))
-    if open_records.applies(replace(none, source="f"), state.option):
+    if open_records.may_match(replace(none, source="f"), state.option):
         fields.append(("File", "file"))
-    if open_records.applies(replace(none, handed_over_in="f"), state.option):
+    if open_records.may_match(replace(none, handed_over_in="f"), state.option):
         fields.append(("Handed over in", "batch"))
-    if open_records.applies(replace(none, text="t"), state.option):
+    if open_records.may_match(replace(none, text="t"), state.option):
         fields.append(("Text of the message", "text"))
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
@@ -200,7 +200,7 @@ def _group_values(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[s
 
 
 def _row(visit: Visit, item: Item) -> Iterator[Cell]:
-    shown = open_records.public(item)
+    shown = open_records.without_data(item)
     address = visit.link("record", stream=shown["stream"], key=shown["key"])
     yield Link(shown["key"], address) if shown["key"] else "(no key)"
     yield shown["stream"]
@@ -214,7 +214,7 @@ def _row(visit: Visit, item: Item) -> Iterator[Cell]:
 # ---- what these pages share
 
 
-def record_address(visit: Visit, history: History) -> str:
+def record_address(visit: Visit, history: RecordHistory) -> str:
     if history.streams or history.scope is None:
         return visit.link("record", stream=history.streams[0] if history.streams else "", key=history.key)
     return visit.link("record", **history.scope.columns, key=history.key)
@@ -234,7 +234,7 @@ def _parent_text(parent: Parent) -> str:
 def filter_of_address(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: query_parameter(visit, name) or None for name in _PARAMETERS}
-    choice = open_records.selection(given["stream"], given["key"], given["reason"], None, given["file"])
+    choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], None, given["file"])
     chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
     return replace(chosen, key_hash=open_records.key_hash_of(chosen))
 

@@ -107,7 +107,7 @@ def template_values(
         "notes": notes,
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
         "facts": _facts(run, reader.address),
-        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
+        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.api_usage(run)), kind="numbers"),
         "files": table(_FILES, _file_rows(tx, run, at)),
         "accounts": count_tables(streams),
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
@@ -234,7 +234,7 @@ def _difference_text(difference: MemberDifference) -> str:
 
 
 def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
-    compared = run_comparison.compared(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
+    compared = run_comparison.compare_with_earlier(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
     if compared is None:
         return None
     columns = (*_COMPARED, *(each.name for each in compared.measures))
@@ -281,7 +281,10 @@ def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
     if (summary := timing_lines.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
-    return {"plot": plot_allowance(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
+    return {
+        "plot": plot_allowance(timing_lines.allowance_samples(run), seconds),
+        "summary": f"{str(summary).capitalize()}.",
+    }
 
 
 def _deliveries_table(found: Sequence[StreamDelivery]) -> Table:

@@ -14,8 +14,8 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError
-from crossdock.services.scheduler.delays import Delay, delay
 from crossdock.services.scheduler.due_jobs import DueJobs
+from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.open_totals import OpenRecordTotal
 from crossdock.values.clock import Clock
@@ -60,7 +60,7 @@ class JobOverview:
     next_due: datetime | None = None
     run: RunRecord | None = None
     note: str = ""
-    delay: Delay | None = None
+    delay: StartDelay | None = None
     progress: str = ""
     is_paused: bool = False
 
@@ -130,7 +130,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             next_due=coming.get(name),
             run=run,
             note=_paused_by(tx, name) if condition is JobCondition.PAUSED else "" if last is None else last.note or "",
-            delay=delay(tx, jobs, name, missed.business_date, now) if missed else None,
+            delay=start_delay(tx, jobs, name, missed.business_date, now) if missed else None,
             progress=progress_text(tx, run, now) if run and condition is JobCondition.RUNNING else "",
             is_paused=name in paused,
         )

@@ -148,7 +148,11 @@ def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     base = tuple(path.absolute() for path in base_files)
 
     def find() -> dict[str, tuple[Path, ...]]:
-        return {path.stem: (*base, path) for path in map(Path.absolute, tenant_files.find(pattern)) if path not in base}
+        return {
+            path.stem: (*base, path)
+            for path in map(Path.absolute, tenant_files.find_config_files(pattern))
+            if path not in base
+        }
 
     find()
     return Tenants(find, of_fleet=True)

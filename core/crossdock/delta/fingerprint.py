@@ -54,3 +54,10 @@ def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorit
         *(pl.when(column.null_count() == 0).then(column.max()) for column in others),
     )
     return grouped.with_columns(digest(pl.col(fingerprint), algorithm))
+
+
+def key_hashes(keys: list[str]) -> dict[str, int]:
+    """Hash record keys in text form, as `KEY_HASH` of prepared rows: with 128 bits and seed 0."""
+    column = pl.Series(keys, dtype=pl.String)
+    hashes = pl.select(digest(pl.lit(column), "xxh3_128"))
+    return dict(zip(keys, hashes.to_series().to_list(), strict=True))

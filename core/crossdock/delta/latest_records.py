@@ -17,13 +17,13 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.order_positions import TimeNotations
-from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_of_groups
+from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_after_last_deletion
 from crossdock.delta.repeated_keys import (
     RepeatedKeys,
     RepeatedRows,
     has_unique_keys,
-    in_batch_order,
     refuse_contradictions,
+    without_superseded_by_later_batches,
 )
 from crossdock.delta.row_preparation import (
     BEFORE,
@@ -37,11 +37,11 @@ from crossdock.delta.row_preparation import (
     UNIT,
     RowsWithoutKey,
     filter_names,
-    is_added,
+    is_added_column,
     keys_only,
     prepare,
 )
-from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
+from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import as_order_by
@@ -111,17 +111,17 @@ class LatestRecords:
             begins = self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
             tally.parts.update(batch.left_out)
-            is_small = begins and self._small.fits(batch)
+            is_small = begins and self._small.accepts(batch)
             parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
-                self._add_small(tally, advance)
+                self._add_small_batches(tally, advance)
             if is_small:
                 self._small.add(len(self._units) - 1, batch)
             else:
                 for part in parts:
                     frame = prepare(self._stream, part.source, part.load(), self.trimmed_rows.append)
-                    self._add_rows(self._keyed(frame, tally, advance))
-        self._add_small(tally, advance)
+                    self._add_rows(self._filter_and_require_keys(frame, tally, advance))
+        self._add_small_batches(tally, advance)
         if self._lists_all and self._units and not tally.rows_read and self._stream.empty != "all_gone":
             hint = "check the source; a page without rows does not show that records are gone"
             raise RefusedError(
@@ -165,43 +165,45 @@ class LatestRecords:
             tally.rows_filtered[NOT_OURS] += frame[KEY].null_count()
             frame = frame.filter(pl.col(KEY).is_not_null())
         frame = frame.with_columns(fingerprint.of_rows(names, "", "xxh3_64").alias(FP))  # for those without a key
-        frame = self._with_key(frame, tally)
-        self._parts.append(self._candidates(frame))
+        frame = self._reject_rows_without_key(frame, tally)
+        self._parts.append(self._as_candidates(frame))
 
-    def _add_small(self, tally: Tally, advance: Callable[[int], None]) -> None:
+    def _add_small_batches(self, tally: Tally, advance: Callable[[int], None]) -> None:
         """Add the rows of small batches, and hold those that may have changed in one block."""
         if not (units := self._small.units):
             return
-        rows = self._keyed(self._small.prepared(self.trimmed_rows.append), tally, advance)
-        same = self.key_order.same(rows) if self.key_order else None
-        self._parts.append(self._candidates(rows, same))
-        few = rows if same is None else without_other_rows(rows.filter(~same))
+        rows = self._filter_and_require_keys(self._small.prepare_all(self.trimmed_rows.append), tally, advance)
+        same = self.key_order.unchanged_rows(rows) if self.key_order else None
+        self._parts.append(self._as_candidates(rows, same))
+        few = rows if same is None else without_shared_buffers(rows.filter(~same))
         size = size_in_memory(few)
         block = few if size <= self._free_bytes else None
         self._free_bytes -= 0 if block is None else size
         for unit in units:
             self._units[unit].held, self._units[unit].block = None, block
 
-    def _keyed(self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
+    def _filter_and_require_keys(
+        self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]
+    ) -> pl.DataFrame:
         tally.rows_read += frame.height
         advance(frame.height)
         if filter_names(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
-            self.changed_names += self._changed_names(frame)
+            self.changed_names += self._count_changed_external_ids(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
-        frame = self._with_key(frame, tally)
+        frame = self._reject_rows_without_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
         return self.suspicious.checked(self._units[-1].source, frame)
 
-    def _changed_names(self, frame: pl.DataFrame) -> int:
+    def _count_changed_external_ids(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
         if (ours := self._stream.ours) is None:
             return 0
         others, before = frame.filter(pl.col(SKIP) == NOT_OURS), f"{BEFORE}{ours.member}"
         return sum(map(ours.is_changed, cells_named(others, before if before in frame.columns else ours.member)))
 
-    def _with_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    def _reject_rows_without_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         """Return the rows of *frame* (of the last unit, or of each `UNIT`) that have a key, and reject the others."""
         if not frame[KEY].null_count():
             return frame
@@ -215,20 +217,20 @@ class LatestRecords:
     def _add_rows(self, rows: pl.DataFrame) -> None:
         if self._stream.group_by:
             if DELETED in rows.columns:  # they belong to no group
-                self._parts.append(self._candidates(rows.filter(DELETED)))
+                self._parts.append(self._as_candidates(rows.filter(DELETED)))
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
         elif self.key_order:
-            same = self.key_order.same(rows)
-            self._parts.append(self._candidates(rows, same))
-            self._hold(self._units[-1], rows, same)
+            same = self.key_order.unchanged_rows(rows)
+            self._parts.append(self._as_candidates(rows, same))
+            self._hold_changed_rows(self._units[-1], rows, same)
         else:
-            self._parts.append(self._candidates(rows))
+            self._parts.append(self._as_candidates(rows))
 
-    def _hold(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
+    def _hold_changed_rows(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
         if unit.held is None or same.all():
             return
-        few = without_other_rows(rows.filter(~same))
+        few = without_shared_buffers(rows.filter(~same))
         unit.held.append(few)
         self._free_bytes -= size_in_memory(few)
         if self._free_bytes <= 0:
@@ -237,15 +239,15 @@ class LatestRecords:
     def _close_group(self) -> None:
         """Make records of the current unit's rows. Groups never span units."""
         if self._group:
-            rows = rows_of_groups(read := pl.concat(self._group))
+            rows = rows_after_last_deletion(read := pl.concat(self._group))
             deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
             self._rows_before_deletion += read.height - deleted - rows.height
             rows = rows.drop(DELETED, strict=False)
             grouped = fingerprint.of_groups(rows, KEY_HASH, FP, self._stream.fingerprint).rename({"rows": ROWS})
-            self._parts.append(self._candidates(grouped))
+            self._parts.append(self._as_candidates(grouped))
             self._group = []
 
-    def _candidates(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
+    def _as_candidates(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
         unit = pl.col(UNIT) if UNIT in rows.columns else pl.lit(len(self._units) - 1)
         given = {UNIT: unit, SAME: pl.lit(value=False) if same is None else pl.lit(same)}
         missing = {name: pl.lit(value) for name, value in _OF_NO_ROW.items() if name not in rows.columns}
@@ -264,7 +266,7 @@ class LatestRecords:
             self.latest = candidates
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
-            competing = in_batch_order(candidates.filter(duplicated))
+            competing = without_superseded_by_later_batches(candidates.filter(duplicated))
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
                 refuse_contradictions(competing, self.place)
@@ -285,7 +287,7 @@ class LatestRecords:
     # ---- results
 
     @property
-    def keyless(self) -> list[DeadLetter]:
+    def dead_letters_without_key(self) -> list[DeadLetter]:
         return self._without_key.dead_letters
 
     @property
@@ -298,7 +300,7 @@ class LatestRecords:
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
         """Return the keys that were listed several times. The rows of one group are one listing."""
-        return self._repeated.found(self.records, self.place, with_examples=with_examples)
+        return self._repeated.repeated_keys(self.records, self.place, with_examples=with_examples)
 
     def digest(self, more: bytes) -> str:
         """Hash `latest`, independent of its order, with the stream's version and *more*."""
@@ -310,10 +312,10 @@ class LatestRecords:
         summed.update(more)
         return summed.hexdigest()
 
-    def forget(self) -> None:
+    def release_rows(self) -> None:
         self.latest, self.key_order = self.latest.clear(), None
 
-    def filtered_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
+    def filtered_keys_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Read all rows. Return those of *keys* that the filtered ones have, and how many of these have no key."""
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
@@ -321,7 +323,7 @@ class LatestRecords:
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
-                without_key += self._changed_names(skipped)
+                without_key += self._count_changed_external_ids(skipped)
         return pl.concat(found), without_key
 
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
@@ -352,7 +354,7 @@ class SuspiciousCells:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicious_cells(rows, [name for name in names if name != JSON and not is_added(name)]):
+        for each in suspicious_cells(rows, [name for name in names if name != JSON and not is_added_column(name)]):
             self.found.append(each)
             if self.number > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

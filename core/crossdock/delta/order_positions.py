@@ -23,12 +23,12 @@ _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}
 
 def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
-    parts = [_converted(item, cells_named(frame, item.column)) for item in columns]
+    parts = [_column_positions(item, cells_named(frame, item.column)) for item in columns]
     joined = pl.concat_str([pl.lit(position_prefix(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 
-def _converted(item: OrderBy, column: pl.Series) -> pl.Expr:
+def _column_positions(item: OrderBy, column: pl.Series) -> pl.Expr:
     if item.as_ == "text":
         return column_named(item.column).fill_null("")
     usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
@@ -69,7 +69,7 @@ def zones_differ(one: str, other: str) -> pl.Expr:
     return (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
 
 
-def mixed_zones(where: str) -> RefusedError:
+def mixed_zones_error(where: str) -> RefusedError:
     message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
     return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 

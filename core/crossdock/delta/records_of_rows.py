@@ -20,7 +20,7 @@ from crossdock.delta.row_preparation import (
     POSITION,
     SKIP,
     UNIT,
-    is_added,
+    is_added_column,
     prepare,
     with_key_columns,
 )
@@ -59,7 +59,7 @@ def _single_row_records(
         found = rows if KEY in rows.columns else with_key_columns(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
             raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
-        yield from _of_rows(stream, name, found, part, [unit.source] * part.height)
+        yield from _records_from_columns(stream, name, found, part, [unit.source] * part.height)
     if done != wanted.height:
         raise ConnectorError(
             message,
@@ -80,18 +80,18 @@ def held_records(
         if not found[KEY_HASH].equals(part[KEY_HASH]):
             message = f"{sources[start]} has several rows with the same line number"
             raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
-        yield from _of_rows(stream, name, found, part, sources[start : start + AT_ONCE])
+        yield from _records_from_columns(stream, name, found, part, sources[start : start + AT_ONCE])
 
 
-def _of_rows(
+def _records_from_columns(
     stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    text = [name for name in found.columns if not is_added(name)]
+    text = [name for name in found.columns if not is_added_column(name)]
     keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
     hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
     cells = zip(*(found[name].to_list() for name in text), strict=True)
-    before, rows = _before(found), zip(keys, lines, sources, cells, hashes, strict=True)
+    before, rows = _unrepaired_cells(found), zip(keys, lines, sources, cells, hashes, strict=True)
     for (key, line, source, row, (key_hash, fp, position)), was in zip(rows, before, strict=False):
         record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,), (was,))
         yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
@@ -101,30 +101,37 @@ def filtered_keys(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict
     """Return the key hashes of stored records of which the filters of *stream* leave no row now."""
     if not stream.skip:
         return set()
-    left = {each.identity.key_hash for each in kept_records(stream, kept)}
+    left = {each.identity.key_hash for each in stored_records_prepared_again(stream, kept)}
     return {identity.key_hash for identity, _ in kept} - left
 
 
-def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
+def stored_records_prepared_again(
+    stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]
+) -> Iterator[KeyedRecord]:
     """Yield stored records with the current repairs (except of the key) and filters, as if they were read again."""
     repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
-    remaining, is_left = iter(kept), _is_left(stream) if stream.skip else None
+    remaining, is_left = iter(kept), _filter_predicate(stream) if stream.skip else None
     while some := list(islice(remaining, _AT_ONCE)):
         restored = ((identity, Record.restored(identity.key, identity.source, raw)) for identity, raw in some)
-        records = [KeyedRecord(_as_read(record, stream), identity) for identity, record in restored]
+        records = [KeyedRecord(_before_repairs(record, stream), identity) for identity, record in restored]
         for name, repair in repairs.items():
-            pairs = [(row, was) for each in records for row, was in _rows(each.record) if row.get(name) is not None]
+            pairs = [
+                (row, was)
+                for each in records
+                for row, was in _rows_with_unrepaired_cells(each.record)
+                if row.get(name) is not None
+            ]
             texts = pl.DataFrame({name: [row[name] for row, _ in pairs]}, schema={name: pl.String})
             for (row, was), text in zip(pairs, texts.select(repair.expression(name))[name].to_list(), strict=True):
                 if text != row[name]:
                     was[name], row[name] = row[name] or "", text
         for each in records:
-            record = each.record if is_left is None else _with_rows(each.record, is_left)
+            record = each.record if is_left is None else _with_remaining_rows(each.record, is_left)
             if record is not None:
                 yield KeyedRecord(record, each.identity)
 
 
-def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
+def _filter_predicate(stream: Stream[Any]) -> Callable[[Row], bool]:
     filters = [each.predicate() for each in stream.skip.values()]
     incomplete = None if stream.incomplete is None else stream.incomplete.predicate()
     without = dict.fromkeys(stream.used_columns)
@@ -136,7 +143,7 @@ def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
     return is_left
 
 
-def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
+def _with_remaining_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
     left = [number for number, row in enumerate(record.rows) if is_left(row)]
     if not left:
         return None
@@ -144,7 +151,7 @@ def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
     return replace(record, rows=rows, lines=lines, before=tuple(record.before[number] for number in left))
 
 
-def _as_read(record: Record, stream: Stream[Any]) -> Record:
+def _before_repairs(record: Record, stream: Stream[Any]) -> Record:
     """Return *record* before its repairs, and with paths that the stream has declared since."""
     copied = record.with_paths(stream.used_columns)
     before: tuple[dict[str, str], ...] = tuple({} for _ in copied.rows)
@@ -154,11 +161,11 @@ def _as_read(record: Record, stream: Stream[Any]) -> Record:
     return replace(copied, before=before)
 
 
-def _rows(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
+def _rows_with_unrepaired_cells(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
     return zip(record.rows, record.before, strict=True)
 
 
-def _before(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
+def _unrepaired_cells(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
     names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
     if not names:
         return repeat({})
@@ -174,13 +181,13 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
     parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
     keys = wanted.select(KEY_HASH)
     read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
-    found = rows_of_groups(read).sort(LINE)
-    text = [name for name in found.columns if not is_added(name)]
+    found = rows_after_last_deletion(read).sort(LINE)
+    text = [name for name in found.columns if not is_added_column(name)]
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in found.iter_rows(named=True):
         groups[row[KEY_HASH]].append(row)
     before: dict[int, list[dict[str, str]]] = defaultdict(list)
-    for key_hash, was in zip(found[KEY_HASH].to_list(), _before(found), strict=False):
+    for key_hash, was in zip(found[KEY_HASH].to_list(), _unrepaired_cells(found), strict=False):
         before[key_hash].append(was)
     facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
     for key_hash, rows in groups.items():
@@ -191,7 +198,7 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
         yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))
 
 
-def rows_of_groups(rows: pl.DataFrame) -> pl.DataFrame:
+def rows_after_last_deletion(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of one unit that form groups, without those that are deleted or older than a deletion."""
     if DELETED not in rows.columns:
         return rows

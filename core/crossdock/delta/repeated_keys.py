@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.delta import fingerprint
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, in_parts, rows_with_keys
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, rows_with_keys, split_by_key
 from crossdock.errors import RefusedError
 from crossdock.values.records import LINE
 
@@ -40,7 +40,7 @@ class RepeatedRows:
             self._last = last.filter(is_row).head(EXAMPLES)
             self._listed = listed.filter(pl.col(LINE) > 0).join(self._last, on=KEY_HASH, how="semi")
 
-    def found(
+    def repeated_keys(
         self,
         records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
         place: Callable[[int, int], str],
@@ -75,7 +75,7 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
         )
 
 
-def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
+def without_superseded_by_later_batches(candidates: pl.DataFrame) -> pl.DataFrame:
     """Remove candidates that a later batch contradicts. Keys that a batch names as deleted have `LINE` 0."""
     if DELETED not in candidates.columns:
         return candidates
@@ -94,4 +94,4 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if matched_once and len(others) < keys.height / 10:
         return others.n_unique() == rows_with_keys(keys, others).height == len(others)
-    return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height
+    return sum(part[KEY_HASH].n_unique() for (part,) in split_by_key(keys)) == keys.height

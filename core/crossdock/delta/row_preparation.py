@@ -14,7 +14,7 @@ from crossdock.delta import fingerprint, order_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS, Ours
-from crossdock.mapping.repairs_and_filters import Repair, first_match
+from crossdock.mapping.repairs_and_filters import Repair, first_matching_filter
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.record_keys import MAX_KEY_BYTES
 from crossdock.values.records import (
@@ -61,23 +61,23 @@ def prepare(
     """
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
-    text = [name for name in frame.columns if not is_added(name)]
-    frame = _with_own_keys(stream.ours, frame)
+    text = [name for name in frame.columns if not is_added_column(name)]
+    frame = _with_keys_in_external_ids(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     prepared = frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame, plain),
-        _skip(stream, incomplete).alias(SKIP),
+        _matching_filter_name(stream, incomplete).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
-    return _without_refused(prepared) if REFUSED in prepared.columns else prepared
+    return _clear_keys_of_refused_rows(prepared) if REFUSED in prepared.columns else prepared
 
 
-def _without_refused(prepared: pl.DataFrame) -> pl.DataFrame:
+def _clear_keys_of_refused_rows(prepared: pl.DataFrame) -> pl.DataFrame:
     """Let rows that stand for a refused part have no key, whatever filters and repairs make of their empty cells."""
     is_refused = pl.col(REFUSED).fill_null("") != ""
     emptied = [pl.when(~is_refused).then(pl.col(name)).alias(name) for name in (KEY, KEY_HASH, SKIP)]
@@ -90,12 +90,12 @@ def filter_names(stream: Stream[Any]) -> Sequence[str]:
     return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
 
 
-def _skip(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
-    left_out = pl.when(~incomplete).then(first_match(stream.skip))
+def _matching_filter_name(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
+    left_out = pl.when(~incomplete).then(first_matching_filter(stream.skip))
     return pl.when(pl.col(_OURS).is_null()).then(pl.lit(NOT_OURS)).otherwise(left_out) if stream.ours else left_out
 
 
-def _with_own_keys(ours: Ours | None, frame: pl.DataFrame) -> pl.DataFrame:
+def _with_keys_in_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.DataFrame:
     """Add the keys in the external ids, which nothing has repaired yet."""
     return frame if ours is None else frame.with_columns(ours.keys_in(cells_named(frame, ours.member)).alias(_OURS))
 
@@ -105,7 +105,9 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
-    frame, plain = _repaired(stream, _with_own_keys(stream.own_keys, with_paths(frame, stream.used_columns)))
+    frame, plain = _repaired(
+        stream, _with_keys_in_external_ids(stream.own_keys, with_paths(frame, stream.used_columns))
+    )
     return frame.with_columns(_key_columns(stream, frame, plain))
 
 
@@ -116,16 +118,16 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
         raise RefusedError(
             f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source, code="column_missing"
         )
-    repaired, plain = _repaired(stream, _with_own_keys(stream.own_keys, frame))
+    repaired, plain = _repaired(stream, _with_keys_in_external_ids(stream.own_keys, frame))
     return repaired.select(_key_columns(stream, repaired, plain))
 
 
-def is_added(column: str) -> bool:
+def is_added_column(column: str) -> bool:
     """Return whether a column of prepared rows does not come from their source."""
     return column == LINE or is_internal(column)
 
 
-def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
+def split_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     """Split *frames* by `KEY_HASH` into parts of at most some hundred thousand rows. Each key is in one part."""
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # without 128-bit intermediates
@@ -161,7 +163,7 @@ def _repaired(
 
 
 def _key_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
-    key = pl.col(_OURS) if stream.own_keys else _key(frame, stream.key, plain)
+    key = pl.col(_OURS) if stream.own_keys else _key_text(frame, stream.key, plain)
     if stream.earlier_keys:
         key = key.replace(stream.earlier_keys)
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
@@ -189,13 +191,17 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
         ) from None
     if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame), code="column_missing")
+        raise RefusedError(
+            message, where=f"{source}:1", hint=missing_columns_hint(needed, frame), code="column_missing"
+        )
     return frame
 
 
-def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
+def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
     """Compute `crossdock.values.records.key_text` in columns; null where a part is null, empty or too long."""
-    parts = [column_named(name) if name in plain else pl.lit(_encoded(cells_named(frame, name))) for name in names]
+    parts = [
+        column_named(name) if name in plain else pl.lit(_percent_encoded(cells_named(frame, name))) for name in names
+    ]
     valid = [column_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
@@ -206,34 +212,34 @@ def _is_unreserved(column: pl.Series) -> bool:
     return not text.encode().translate(None, _UNRESERVED)
 
 
-def _encoded(column: pl.Series) -> pl.Series:
+def _percent_encoded(column: pl.Series) -> pl.Series:
     short = column.filter(column.str.len_bytes() <= MAX_KEY_BYTES)
     reserved = short.filter(~short.str.contains(f"^[{_UNRESERVED.decode()}]*$")).unique().drop_nulls().to_list()
     return column.replace(reserved, [quote(value, safe="") for value in reserved])
 
 
-def hint_for(needed: Collection[str], frame: pl.DataFrame) -> str:
+def missing_columns_hint(needed: Collection[str], frame: pl.DataFrame) -> str:
     """Return the hint of an error about missing columns. It lists no cells of a first line that may be a record."""
     present = [name for name in frame.columns if name != LINE]
-    if set(needed) & set(present) or _is_header(present, needed, frame):
-        return f"its columns: {_listed(present)}"
+    if set(needed) & set(present) or _looks_like_header(present, needed, frame):
+        return f"its columns: {_shortened_list(present)}"
     count = f"{len(present):,} columns" if len(present) != 1 else "1 column"
     return f"check that the first line is a header, and the delimiter; it has {count}, not shown: they may be data"
 
 
-def _is_header(present: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> bool:
-    if {_plain(name) for name in needed} & {_plain(name) for name in present} - {""}:
+def _looks_like_header(present: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> bool:
+    if {_normalized(name) for name in needed} & {_normalized(name) for name in present} - {""}:
         return True
     if not all(_COLUMN_NAME.fullmatch(name) for name in present) or frame.height < _FEWEST_ROWS:
         return False
     return any(frame[name].str.contains(_NUMBER).all() for name in present)  # below a name that is not a number
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shortened_list(names: Sequence[str]) -> str:
     more = len(names) - _LISTED
     return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -260,7 +266,7 @@ class RowsWithoutKey:
     def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
-        cells = {name: row[name] for name in row if not is_added(name)}
+        cells = {name: row[name] for name in row if not is_added_column(name)}
         if refused := row.get(REFUSED):
             identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])
             return DeadLetter(identity, "key", "unreadable", None, refused, {}, None)

@@ -67,7 +67,7 @@ class SourceUnit:
             yield from found.iter_slices(AT_ONCE)
 
 
-def without_other_rows(few: pl.DataFrame) -> pl.DataFrame:
+def without_shared_buffers(few: pl.DataFrame) -> pl.DataFrame:
     """Copy the texts of *few*: otherwise they keep the buffers of all rows alive that they were filtered from."""
     return few.with_columns(pl.col(pl.String) + "")
 
@@ -85,7 +85,7 @@ class SmallBatches:
     _rows: int = 0
     _bytes: int = 0
 
-    def fits(self, batch: RawBatch) -> bool:
+    def accepts(self, batch: RawBatch) -> bool:
         """Return whether *batch* is small, can be read again, and needs no special check."""
         stream = self.stream
         is_plain = not (stream.group_by or stream.order_by or stream.suspicious or batch.deleted or not batch.again)
@@ -117,7 +117,7 @@ class SmallBatches:
         self._bytes -= int(batch.load().estimated_size())
         return [batch]
 
-    def prepared(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:
+    def prepare_all(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:
         """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection."""
         batches, units = self._batches, self.units
         self._batches, self.units, self._rows, self._bytes = [], [], 0, 0

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.delta import fingerprint, order_positions
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, in_parts, rows_where, rows_with_keys
+from crossdock.delta.row_preparation import (
+    DELETED,
+    FP,
+    KEY_HASH,
+    POSITION,
+    SAME,
+    rows_where,
+    rows_with_keys,
+    split_by_key,
+)
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.values.tally import Tally
@@ -87,7 +96,7 @@ def compare(
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
     candidates = rows_with_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
-    found = _merged([_compare_part(ours, theirs, open_items) for ours, theirs in in_parts(sought, candidates)])
+    found = _merge_parts([_compare_part(ours, theirs, open_items) for ours, theirs in split_by_key(sought, candidates)])
     same = latest.height - sought.height
     found.unchanged += same
     found.known += same
@@ -100,7 +109,7 @@ def compare(
 
 
 def not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
-    parts = in_parts(listed.select(KEY_HASH), known.select(KEY_HASH))
+    parts = split_by_key(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
 
@@ -111,17 +120,17 @@ def _open_items(
     unsettled: Sequence[Intent],
 ) -> Iterator[pl.DataFrame]:
     rejected = [each for each in dead_letters if each.status == "rejected"]
-    yield _items(_REJECTED, ((each.key_hash, each.fingerprint, each.position) for each in rejected))
+    yield _open_item_frame(_REJECTED, ((each.key_hash, each.fingerprint, each.position) for each in rejected))
     dropped = [each for each in dead_letters if each.status == "dropped"]
-    yield _items(_DROPPED, ((each.key_hash, each.fingerprint, None) for each in dropped))
+    yield _open_item_frame(_DROPPED, ((each.key_hash, each.fingerprint, None) for each in dropped))
     sent = ((each.identity, each.identity.fingerprint if each.step == "whole" else None) for each in unsettled)
-    yield _items(_UNSETTLED, ((identity.key_hash, fingerprint, None) for identity, fingerprint in sent))
+    yield _open_item_frame(_UNSETTLED, ((identity.key_hash, fingerprint, None) for identity, fingerprint in sent))
     versions: list[tuple[RecordIdentity, int | None]] = [(each.identity, None) for each in waiting]
     versions += [(each.identity, each.identity.fingerprint) for each in idle]
-    yield _items(_WAITING, ((each.key_hash, version, each.position or "") for each, version in versions))
+    yield _open_item_frame(_WAITING, ((each.key_hash, version, each.position or "") for each, version in versions))
 
 
-def _items(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.DataFrame:
+def _open_item_frame(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.DataFrame:
     schema = {KEY_HASH: fingerprint.HASH, kind + _FP: fingerprint.HASH, kind + _AT: pl.String}
     return pl.DataFrame(list(rows), schema=schema, orient="row").with_columns(pl.lit(value=True).alias(kind))
 
@@ -135,7 +144,7 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
 
 
 def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
-    rest = _without_same(latest, known, open_items)
+    rest = _without_unchanged(latest, known, open_items)
     same = latest.height - rest.height
     theirs = known.join(rest, on=KEY_HASH, how="semi")
     frame = rest.join(
@@ -206,7 +215,7 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     )
 
 
-def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _without_unchanged(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Remove unchanged records without an open item, which are usually almost all.
 
     Key hash XOR fingerprint stands for both; two pairs collide with a probability of 2**-128. Its anti-join takes half
@@ -219,7 +228,7 @@ def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     return latest.join(pairs, left_on=pair, right_on=_PAIR, how="anti", maintain_order="left")
 
 
-def _merged(parts: list[Delta]) -> Delta:
+def _merge_parts(parts: list[Delta]) -> Delta:
     whole, *others = parts
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
@@ -242,23 +251,23 @@ class KeyOrder:
         self._position = self._found = 0
         self.steps, self.once = 0, True
 
-    def same(self, rows: pl.DataFrame) -> pl.Series:
+    def unchanged_rows(self, rows: pl.DataFrame) -> pl.Series:
         """Return true for each row that is known to be unchanged. False is not proof of a change."""
         rows = rows.select(KEY_HASH, FP)
         found, done = [pl.Series(dtype=pl.Boolean)], 0
         while self.known is not None and done < rows.height:
             ours, theirs = rows.slice(done), self.known.slice(self._position)
-            length = _common_length(ours, theirs)
+            length = _common_prefix_length(ours, theirs)
             found.append(ours[FP].head(length).eq_missing(theirs[KNOWN_FP].head(length)))
             done += length
             self._position += length
             self._found += length
             if done < rows.height:
-                found.append(_false(self._realign(rows.slice(done), self.known[KEY_HASH])))
+                found.append(_false_series(self._realign(rows.slice(done), self.known[KEY_HASH])))
                 done += len(found[-1])
             if self.steps > _PATIENCE + self._found // _EARNED:
                 self.known = None
-        found.append(_false(rows.height - done))
+        found.append(_false_series(rows.height - done))
         return pl.concat(found)
 
     def new_order(self, keys: pl.Series, known: int) -> pl.Series | None:
@@ -286,11 +295,11 @@ class KeyOrder:
         return 0
 
 
-def _common_length(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
+def _common_prefix_length(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
     length = min(ours.height, theirs.height)
     equal = ours[KEY_HASH].head(length) == theirs[KEY_HASH].head(length)
     return length if equal.all() else (~equal).arg_max() or 0
 
 
-def _false(length: int) -> pl.Series:
+def _false_series(length: int) -> pl.Series:
     return pl.Series([False]).new_from_index(0, length)

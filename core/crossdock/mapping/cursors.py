@@ -42,7 +42,7 @@ class Cursor(OrderBy):
     counts takes a number before its record can be seen, so that a later number may be seen first."""
 
     @model_validator(mode="after")
-    def _continues(self) -> Self:
+    def _check_options_fit_type(self) -> Self:
         if self.as_ != "instant" and not self.sorted:
             raise finding_at(("sorted",), "a source that does not sort needs a cursor with as: instant")
         if self.as_ != "instant" and self.overlap_s != OVERLAP_S:

@@ -18,7 +18,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert, lookups_and_joins
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
-from crossdock.mapping.json_cells import JsonCells, around, lists_read_by_number
+from crossdock.mapping.json_cells import JsonCells, common_parent_path, lists_read_by_number
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
@@ -40,7 +40,7 @@ _NEAR = 3 / 4
 """How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
 
-def _constant(value: Any) -> Any:
+def _check_constant(value: Any) -> Any:
     if not isinstance(value, str | bool | int | Decimal):
         raise PydanticCustomError("string_type", "must be text")
     return value
@@ -49,7 +49,7 @@ def _constant(value: Any) -> Any:
 class Const(ConfigModel):
     """A fixed value: text, a boolean, an integer or a decimal number."""
 
-    const: Annotated[Scalar, BeforeValidator(_constant)]
+    const: Annotated[Scalar, BeforeValidator(_check_constant)]
     """The value. It must fit the member."""
 
     def compile(self) -> Value:
@@ -104,7 +104,7 @@ class RefTo(ConfigModel):
         yield from (self.key,) if isinstance(self.key, str) else self.key
 
 
-def _form(value: Any) -> str | None:
+def _form_tag(value: Any) -> str | None:
     if isinstance(value, str):
         return "column"
     if isinstance(value, Mapping):
@@ -124,7 +124,7 @@ def _nearest_form(value: Mapping[Any, Any]) -> str | None:
     return _FORMS[best] if 2 * fits(best) >= len(value) > 0 else None
 
 
-def _one_form(value: Any) -> Any:
+def _check_one_form(value: Any) -> Any:
     """Refuse a section with two forms or none, which no form could explain."""
     if not isinstance(value, Mapping):
         return value
@@ -136,8 +136,8 @@ def _one_form(value: Any) -> Any:
     return value
 
 
-def _branch(value: Any) -> str | None:
-    return "constant" if isinstance(value, _CONSTANTS) else _form(value)
+def _branch_tag(value: Any) -> str | None:
+    return "constant" if isinstance(value, _CONSTANTS) else _form_tag(value)
 
 
 _Single = (
@@ -147,10 +147,10 @@ _Single = (
     | Annotated[Template, Tag("template")]
     | Annotated[RefTo, Tag("ref")]
 )
-_ONE_FORM = BeforeValidator(_one_form)
+_ONE_FORM = BeforeValidator(_check_one_form)
 Simple = Annotated[
     _Single | Annotated["Nested", Tag("object")] | Annotated["When", Tag("when")],
-    Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    Discriminator(_form_tag, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
     _ONE_FORM,
 ]
 Branch = Annotated[
@@ -158,7 +158,7 @@ Branch = Annotated[
     | Annotated["Nested", Tag("object")]
     | Annotated["When", Tag("when")]
     | Annotated[StrictBool | Number, Tag("constant")],
-    Discriminator(_branch, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    Discriminator(_branch_tag, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
     _ONE_FORM,
 ]
 
@@ -170,18 +170,18 @@ class Nested(ConfigModel):
     """The members of the object. It is left out if all of them are left out."""
 
     def compile(self) -> Value:
-        members, place = _members(self.object), around(self.columns())
+        members, place = _compile_members(self.object), common_parent_path(self.columns())
 
         def value(row: Row) -> dict[str, Any] | None:
             made = members(row)
             if not made and isinstance(row, JsonCells):
-                row.count_left_out(place)
+                row.count_left_out_object(place)
             return made or None
 
         return value
 
     def columns(self) -> Iterator[str]:
-        yield from _columns(self.object)
+        yield from _columns_of(self.object)
 
 
 class When(ConfigModel):
@@ -197,13 +197,13 @@ class When(ConfigModel):
     def compile(self) -> Value:
         condition = self.when.predicate()
         then, otherwise = _compile(self.then), _compile(self.otherwise)
-        place = around(self.columns()) if self._is_optional_object else None
+        place = common_parent_path(self.columns()) if self._is_optional_object else None
 
         def value(row: Row) -> Any:
             if condition(row):
                 return then(row)
             if isinstance(row, JsonCells):
-                row.count_left_out(place)
+                row.count_left_out_object(place)
             return otherwise(row)
 
         return value
@@ -217,13 +217,13 @@ class When(ConfigModel):
 
     def columns(self) -> Iterator[str]:
         yield from self.when.columns()
-        yield from _columns({"then": self.then, "otherwise": self.otherwise})
+        yield from _columns_of({"then": self.then, "otherwise": self.otherwise})
 
 
 Further = Annotated[
     Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")] | Annotated["Each", Tag("each")],
     Discriminator(
-        _form,
+        _form_tag,
         custom_error_type="unknown_form",
         custom_error_message="must be {object: ...}, {when: ...} or {of: ..., each: ...}",
     ),
@@ -254,26 +254,26 @@ class Total(ConfigModel):
 
     @property
     def column(self) -> str:
-        return self._stated.from_
+        return self._stated_total.from_
 
     @cached_property
-    def _stated(self) -> FromColumn:
+    def _stated_total(self) -> FromColumn:
         given = self.equals
         return FromColumn.model_validate({"from": given, "as": "decimal"}) if isinstance(given, str) else given
 
     def columns(self) -> Iterator[str]:
-        yield from self._stated.columns()
+        yield from self._stated_total.columns()
         yield from self.where.columns() if self.where is not None else ()
-        yield from _columns(self.rounding or {})
+        yield from _columns_of(self.rounding or {})
 
-    def compiled(self, member: str) -> Callable[[Sequence[Any], Record, Row], list[Any]]:
+    def compile_comparison(self, member: str) -> Callable[[Sequence[Any], Record, Row], list[Any]]:
         """Return a function that compares objects with the total, and returns the one for the difference, if any.
 
         *member* is the one that has the objects.
         """
-        total = self._stated.compile()
-        wanted = _every if self.where is None else self.where.predicate()
-        rounding = None if self.rounding is None else _members(self.rounding)
+        total = self._stated_total.compile()
+        wanted = _accept_any_row if self.where is None else self.where.predicate()
+        rounding = None if self.rounding is None else _compile_members(self.rounding)
 
         def compare(objects: Sequence[Any], record: Record, row: Row) -> list[Any]:
             amounts = [[each.get(name) for name in _AMOUNT] for each in objects if each is not None]
@@ -323,7 +323,7 @@ class Each(ConfigModel):
     Without one it is left out, and a record with several is refused."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_options(self) -> Self:
         for number_of, further in enumerate(self.also or ()):
             if isinstance(further, Each) and (further.of is None or further.also or further.total or further.single):
                 raise finding_at(("also", number_of), "needs of, and has no also, total or single of its own")
@@ -332,10 +332,10 @@ class Each(ConfigModel):
         return self
 
     def columns(self) -> Iterator[str]:
-        yield from _columns(self.each)
+        yield from _columns_of(self.each)
         yield from self.where.columns() if self.where is not None else ()
 
-    def columns_around(self) -> Iterator[str]:
+    def columns_of_record(self) -> Iterator[str]:
         """Yield the columns of the record itself, which are the same in all its rows."""
         for further in self.also or ():
             yield from () if isinstance(further, Each) else further.columns()
@@ -345,27 +345,27 @@ class Each(ConfigModel):
     def _total(self) -> Total | None:
         return Total(equals=self.total) if isinstance(self.total, str) else self.total
 
-    def lists(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def columns_by_list(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the joins or lists whose rows or elements become objects, with the columns of each."""
         if self.of is not None:
             yield self.of, tuple(self.columns())
         for further in self.also or ():
-            yield from further.lists() if isinstance(further, Each) else ()
+            yield from further.columns_by_list() if isinstance(further, Each) else ()
 
-    def compiled(self, member: str) -> _CompiledEach:
-        wanted = _every if self.where is None else self.where.predicate()
-        also = [each.compiled(member) if isinstance(each, Each) else _compile(each) for each in self.also or ()]
-        total = None if self._total is None else self._total.compiled(member)
-        return _CompiledEach(member, self.of, wanted, _members(self.each), also, total, bool(self.single))
+    def compile_each(self, member: str) -> _CompiledEach:
+        wanted = _accept_any_row if self.where is None else self.where.predicate()
+        also = [each.compile_each(member) if isinstance(each, Each) else _compile(each) for each in self.also or ()]
+        total = None if self._total is None else self._total.compile_comparison(member)
+        return _CompiledEach(member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single))
 
 
-def _every(_: Row) -> bool:
+def _accept_any_row(_: Row) -> bool:
     return True
 
 
 Form = Annotated[
     _Single | Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")] | Annotated[Each, Tag("each")],
-    Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    Discriminator(_form_tag, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
     _ONE_FORM,
 ]
 _FORMS: dict[type[ConfigModel], str] = {
@@ -381,7 +381,7 @@ def _compile(form: Any) -> Value:
     return value
 
 
-def _members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
+def _compile_members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
     compiled = [(name, _compile(form)) for name, form in forms.items()]
 
     def build(row: Row) -> dict[str, Any]:
@@ -390,13 +390,13 @@ def _members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
     return build
 
 
-def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
+def _columns_of(forms: Mapping[str, Any]) -> Iterator[str]:
     for form in forms.values():
         if isinstance(form, str):
             yield form
         elif isinstance(form, Each):
             yield from form.columns() if form.of is None else ()
-            yield from form.columns_around()
+            yield from form.columns_of_record()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
@@ -411,7 +411,7 @@ class _CompiledEach:
     total: Callable[[Sequence[Any], Record, Row], list[Any]] | None
     single: bool
 
-    def member_of(self, objects: list[Any]) -> dict[str, Any]:
+    def as_member(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
         if not self.single:
             return {self.member: objects}
@@ -441,7 +441,7 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     return [one for outer_place, each in elements for one in _elements_at(each, inner, f"{outer_place}.") or ()]
 
 
-def _pointer(place: str) -> str:
+def _json_pointer(place: str) -> str:
     """Return a dotted path or, up to the number, a JSON pointer as a JSON pointer."""
     outside, _, index = place.rpartition(".")
     return f"{outside if outside.startswith('/') else '/' + outside.replace('.', '/')}/{index}"
@@ -453,15 +453,15 @@ def _check_element_count(elements: int, place: str | None) -> None:
         raise RecordError("bad_value", message, pointer=place)
 
 
-def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _columns_by_list(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     columns: dict[str, list[str]] = {}
     for form in forms.values():
-        for of, names in form.lists() if isinstance(form, Each) else ():
+        for of, names in form.columns_by_list() if isinstance(form, Each) else ():
             columns.setdefault(of, []).extend(names)
     return {join: tuple(dict.fromkeys(names)) for join, names in columns.items()}
 
 
-def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
+def _objects_from_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = []
     rows = record.joined(join)
     _check_element_count(len(rows), join)
@@ -469,7 +469,7 @@ def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, A
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            message = f"{error.message} ({lookups_and_joins.row_place(record, join, place)})"
+            message = f"{error.message} ({lookups_and_joins.joined_row_place(record, join, place)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
     return members
 
@@ -483,21 +483,21 @@ class RecordMap:
     def __init__(self, forms: Mapping[str, Any], others: Collection[str] = ()) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
         each = [form for form in forms.values() if isinstance(form, Each)]
-        self._single, self._others = _members(single), others
-        self._agreeing = (*_columns(single), *(column for form in each for column in form.columns_around()))
-        self._each = [form.compiled(name) for name, form in forms.items() if isinstance(form, Each)]
-        self.columns = tuple(dict.fromkeys(_columns(forms)))
+        self._single, self._others = _compile_members(single), others
+        self._agreeing = (*_columns_of(single), *(column for form in each for column in form.columns_of_record()))
+        self._each = [form.compile_each(name) for name, form in forms.items() if isinstance(form, Each)]
+        self.columns = tuple(dict.fromkeys(_columns_of(forms)))
         self.columns_by_member = {
-            name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
+            name: (*_columns_of({name: form}), *_columns_by_list({name: form})) for name, form in forms.items()
         }
-        self.joined_columns = _joined_columns(forms)
+        self.joined_columns = _columns_by_list(forms)
         self._lists_of_elements = {of: lists_read_by_number(names) for of, names in self.joined_columns.items()}
         self._lists = lists_read_by_number({*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)})
 
     def __call__(self, record: Record) -> dict[str, Any]:
         """Return the members of a draft. Raises RecordError also if rows of the record disagree outside ``each``."""
         rows = [JsonCells(row, record.count, others=self._others) if JSON in row else row for row in record.rows]
-        members = self._located(record, rows, 0, self._single)
+        members = self._build_with_error_line(record, rows, 0, self._single)
         for column in self._agreeing if len(record.rows) > 1 else ():
             first = record.row[column]
             for place, row in enumerate(record.rows):
@@ -505,29 +505,31 @@ class RecordMap:
                     error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
                     raise error.at(record.lines[place])
         for form in self._each:
-            objects = self._objects(record, rows, form)
+            objects = self._build_objects(record, rows, form)
             if objects is None:
                 continue
             for further in form.also:
-                objects += self._further(record, rows, further)
+                objects += self._further_objects(record, rows, further)
             if form.total is not None:
-                objects += self._located(record, rows, 0, partial(form.total, objects, record))
-            members |= form.member_of(objects)
+                objects += self._build_with_error_line(record, rows, 0, partial(form.total, objects, record))
+            members |= form.as_member(objects)
         if self._lists and isinstance(rows[0], JsonCells):
-            rows[0].count_unread(self._lists)
+            rows[0].count_unread_elements(self._lists)
         return members
 
-    def _objects(self, record: Record, rows: Sequence[Row], form: _CompiledEach) -> list[Any] | None:
+    def _build_objects(self, record: Record, rows: Sequence[Row], form: _CompiledEach) -> list[Any] | None:
         """Return what *form* makes of rows or elements; None without a list."""
         if form.of is None:
             _check_element_count(len(rows), form.member)
-            wanted = [place for place in range(len(rows)) if self._located(record, rows, place, form.wanted)]
-            return [self._located(record, rows, place, form.build) for place in wanted]
+            wanted = [
+                place for place in range(len(rows)) if self._build_with_error_line(record, rows, place, form.wanted)
+            ]
+            return [self._build_with_error_line(record, rows, place, form.build) for place in wanted]
         if isinstance(rows[0], JsonCells):
-            return self._elements(record, rows[0].document, form.of, form)
-        return _of_join(record, form.of, form)
+            return self._objects_from_list(record, rows[0].document, form.of, form)
+        return _objects_from_join(record, form.of, form)
 
-    def _elements(self, record: Record, document: Any, path: str, form: _CompiledEach) -> list[Any] | None:
+    def _objects_from_list(self, record: Record, document: Any, path: str, form: _CompiledEach) -> list[Any] | None:
         """Return the members made from each element of the list at *path* in *document*; None without a list."""
         found = _elements_at(document, path)
         if found is None:
@@ -536,23 +538,23 @@ class RecordMap:
         members, columns = list[Any](), self.joined_columns[path]
         for place, element in found:
             cells = {column: column_text(at_path(element, column)) for column in columns}
-            cells |= {ELEMENT: _pointer(place)} if ELEMENT in cells else {}
+            cells |= {ELEMENT: _json_pointer(place)} if ELEMENT in cells else {}
             row = JsonCells(cells, record.count, element)
             try:
                 members += [form.build(row)] if form.wanted(row) else []
-                row.count_unread(self._lists_of_elements[path])
+                row.count_unread_elements(self._lists_of_elements[path])
             except RecordError as error:
                 raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
         return members
 
-    def _further(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
+    def _further_objects(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
         if isinstance(form, _CompiledEach):
-            return self._objects(record, rows, form) or []
-        made = self._located(record, rows, 0, form)
+            return self._build_objects(record, rows, form) or []
+        made = self._build_with_error_line(record, rows, 0, form)
         return [] if made is None else [made]
 
     @staticmethod
-    def _located(record: Record, rows: Sequence[Row], place: int, build: Callable[[Row], T]) -> T:
+    def _build_with_error_line(record: Record, rows: Sequence[Row], place: int, build: Callable[[Row], T]) -> T:
         try:
             return build(rows[place])
         except RecordError as error:

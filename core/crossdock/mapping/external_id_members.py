@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.errors import RecordError
-from crossdock.mapping.own_external_ids import name_of
+from crossdock.mapping.own_external_ids import external_id_of
 from crossdock.values.json_paths import MISSING
 
 _FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")
@@ -41,7 +41,7 @@ class NameMembers:
         """How many parts a key must have; 1 also if the members do not divide it."""
         return max(1, len({each for form in self.forms.values() for each in _FIELD.findall(form) if "." in each}))
 
-    def of(self, namespace: str, key: str) -> dict[str, str]:
+    def members_of_key(self, namespace: str, key: str) -> dict[str, str]:
         """Return the members of a record. Raises RecordError if the key has another number of parts."""
         parts = key.split("|")
         if self.key_parts > 1 and len(parts) != self.key_parts:
@@ -49,10 +49,10 @@ class NameMembers:
         values = {"namespace": namespace, "key": key} | {f"key.{number}": part for number, part in enumerate(parts)}
         return {name: _FIELD.sub(lambda found: values[found[1]], form) for name, form in self.forms.items()}
 
-    def of_name(self, name: str) -> dict[str, str]:
+    def members_of_external_id(self, name: str) -> dict[str, str]:
         """Return the members of a record with this external id."""
         values = _values_in(self.whole, name) or {"key": name}
-        return self.of(values.get("namespace", ""), values["key"])
+        return self.members_of_key(values.get("namespace", ""), values["key"])
 
     def name_in(self, record: Any) -> Any:
         """Return the external id in a record; None if its members have none, `MISSING` if it has no such members."""
@@ -67,16 +67,16 @@ class NameMembers:
                 return None
             values |= found
         parts = [values[field] for field in sorted(values) if field != "namespace"]
-        return name_of(self.whole, values.get("namespace", ""), "|".join(parts))
+        return external_id_of(self.whole, values.get("namespace", ""), "|".join(parts))
 
     def without_other_namespaces(self, records: Sequence[Any], name: str) -> list[Any]:
         """Leave out those of *records* that have the key of this external id, and not its namespace."""
-        own = self.of_name(name)
+        own = self.members_of_external_id(name)
         keys = {member: own[member] for member, form in self.forms.items() if "{key" in form}
-        return [each for each in records if self.name_in(each) == name or not _has(each, keys)]
+        return [each for each in records if self.name_in(each) == name or not _has_members(each, keys)]
 
 
-def _has(record: Any, members: Mapping[str, str]) -> bool:
+def _has_members(record: Any, members: Mapping[str, str]) -> bool:
     return isinstance(record, dict) and all(record.get(name) == text for name, text in members.items())
 
 

@@ -34,12 +34,12 @@ from crossdock.values.time_zones import check_zone_name
 Value = Callable[[Row], Any]  # None leaves the member out
 
 
-def _date_format(layout: str) -> str:
+def _check_date_format(layout: str) -> str:
     check_layout(layout)
     return layout
 
 
-DateFormat = Annotated[str, Field(max_length=100), AfterValidator(_date_format)]
+DateFormat = Annotated[str, Field(max_length=100), AfterValidator(_check_date_format)]
 
 
 def _one_or_several(value: Any) -> str:
@@ -54,7 +54,7 @@ Factor = Annotated[Number, Field(gt=0, lt=10**MAX_DIGITS_BEFORE_POINT)]
 Scalar = StrictStr | StrictBool | Number
 
 
-def _units_of(code: str) -> int | None:
+def _minor_unit_digits(code: str) -> int | None:
     """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
     with suppress(ValueError):
         return minor_unit(code)
@@ -113,7 +113,7 @@ class FromColumn(ConfigModel):
     """With ``join``: how many texts at the beginning of the list are left to other members; none by default."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_options(self) -> Self:
         numeric = self.as_ in {"decimal", "integer"}
         number = None if numeric else "needs as: decimal or as: integer"
         instant = None if self.as_ == "instant" else "needs as: instant"
@@ -149,7 +149,7 @@ class FromColumn(ConfigModel):
         return f"is the decimal mark too; set decimal_mark, which is {self.decimal_mark!r}"
 
     def compile(self) -> Value:
-        column, read, default = self.from_, self._reader(), self.default
+        column, read, default = self.from_, self._compile_conversion(), self.default
         empty = frozenset([self.empty] if isinstance(self.empty, str) else self.empty or ())
         may_be_blank = self.as_ in {"decimal", "integer"}
 
@@ -162,7 +162,7 @@ class FromColumn(ConfigModel):
 
         return value
 
-    def _reader(self) -> Value | None:
+    def _compile_conversion(self) -> Value | None:
         column = self.from_
         marks: Any = {
             "decimal_mark": self.decimal_mark,
@@ -172,8 +172,8 @@ class FromColumn(ConfigModel):
         factor, decimals = self._factor, self._decimals
         match self.as_:
             case "text":
-                looked_up = self._look_up if self.table is not None else None
-                return self._joined if self.join is not None else looked_up
+                looked_up = self._look_up_in_table if self.table is not None else None
+                return self._join_list if self.join is not None else looked_up
             case "decimal":
                 return lambda row: convert.decimal(
                     row, column, **marks, decimals=decimals(row), factor=factor(row), round=self.round
@@ -199,21 +199,21 @@ class FromColumn(ConfigModel):
     def _decimals(self, row: Row) -> int | None:
         if self.minor_units is None:
             return self.decimals
-        if (known := _units_of(self.minor_units)) is not None:
+        if (known := _minor_unit_digits(self.minor_units)) is not None:
             return known
-        found = _units_of((row[self.minor_units] or "").strip().upper())
+        found = _minor_unit_digits((row[self.minor_units] or "").strip().upper())
         if found is None:
             raise RecordError("bad_value", "is not a currency with minor units (ISO 4217)", pointer=self.minor_units)
         return found
 
     def columns(self) -> Iterator[str]:
         yield self.from_
-        if self.minor_units is not None and _units_of(self.minor_units) is None:
+        if self.minor_units is not None and _minor_unit_digits(self.minor_units) is None:
             yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor
 
-    def _joined(self, row: Row) -> str | None:
+    def _join_list(self, row: Row) -> str | None:
         try:
             found = exact_json.loads(convert.text(row, self.from_))
         except ValueError:
@@ -225,7 +225,7 @@ class FromColumn(ConfigModel):
             raise RecordError("bad_value", "has an element that is not a text or a number", pointer=self.from_)
         return (self.join or "").join(column_text(each) or "" for each in wanted) or None
 
-    def _look_up(self, row: Row) -> Scalar:
+    def _look_up_in_table(self, row: Row) -> Scalar:
         found = (self.table or {}).get(row[self.from_] or "", self.otherwise)
         if found is None:
             raise RecordError("bad_value", "is not in the table of the map", pointer=self.from_)

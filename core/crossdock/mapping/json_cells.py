@@ -51,12 +51,12 @@ class JsonCells(dict[str, str | None]):
             at_path_or_error(self.document, column)
         return cell
 
-    def count_left_out(self, around: str | None) -> None:
+    def count_left_out_object(self, around: str | None) -> None:
         """Count an object that is left out although *around*, which all its members are in, has some content."""
         if around is not None and _has_content(at_path(self.document, around)):
             self._count(f"object of {around} left out, which has no member that map reads")
 
-    def count_unread(self, lists: Mapping[str, Collection[int]]) -> None:
+    def count_unread_elements(self, lists: Mapping[str, Collection[int]]) -> None:
         """Count the lists that have more elements than those that a map reads by their numbers."""
         for path, numbers in lists.items():
             found = at_path(self.document, path)
@@ -66,7 +66,7 @@ class JsonCells(dict[str, str | None]):
                 self._count(f"elements of {path} left out, which map does not read")
 
 
-def around(columns: Iterable[str]) -> str | None:
+def common_parent_path(columns: Iterable[str]) -> str | None:
     """Return the path of the object that all *columns* are in, such as ``ship`` of ``ship.city``; None if it is the
     record itself.
     """
@@ -82,13 +82,13 @@ def around(columns: Iterable[str]) -> str | None:
 def lists_read_by_number(columns: Collection[str]) -> dict[str, set[int]]:
     """Return the paths of lists with the numbers of the elements that *columns* read, unless one is the whole list."""
     found: dict[str, set[int]] = {}
-    for path, number in _numbered(columns):
+    for path, number in _numbered_elements(columns):
         found.setdefault(path, set()).add(number)
     whole = {path_of_names(names_of(column)) for column in columns}
     return {path: numbers for path, numbers in found.items() if path not in whole}
 
 
-def _numbered(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
+def _numbered_elements(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
     for column in columns:
         names = names_of(column)
         for place, name in enumerate(names):

@@ -29,7 +29,7 @@ _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
 }  # fmt: skip
 
 
-def _within(value: str) -> str:
+def _check_within(value: str) -> str:
     if not is_duration(value, "hd") or parse_duration(value) > MAX_WITHIN:
         raise ValueError(f"must be a duration such as 12h or 7d, at most {MAX_WITHIN.days}d")
     return value
@@ -61,7 +61,7 @@ class Join(Lookup):
     """What identifies a row within its record. Of rows with the same key, the one of the newest file counts."""
     optional: bool = False
     """Whether records without rows are accepted; otherwise they are rejected."""
-    within: Annotated[str, AfterValidator(_within), duration_schema("hd")] = "7d"
+    within: Annotated[str, AfterValidator(_check_within), duration_schema("hd")] = "7d"
     """How much earlier or later than their record rows may arrive, up to 90d. Copies of the files are kept for up to
     twice as long."""
 
@@ -71,19 +71,19 @@ class Join(Lookup):
         return parse_duration(self.within)
 
 
-def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
+def main_row_missing_filter(joins: Mapping[str, Join]) -> Filter | None:
     """Return the filter for rows that represent joined rows without a row of the main source; None without joins."""
     rows = [Filter(field=f"{name}.problem", equals=NO_MAIN_ROW) for name in joins]
     return Filter(any=tuple(rows)) if rows else None
 
 
-def check_matched(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+def check_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
     """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
     row = record.row
     for name in joins:
         if problem := row[f"{name}.problem"]:
             reason, message = _PROBLEMS[problem]
-            raise RecordError(reason, f"{message} ({_shown(row[f'{name}.at'])})", pointer=name)
+            raise RecordError(reason, f"{message} ({_places_text(row[f'{name}.at'])})", pointer=name)
     for name, join in joins.items():
         if row[name] is None and not join.optional:
             raise RecordError("unmatched", f"has no row in source {join.source!r}", pointer=name)
@@ -93,12 +93,12 @@ def check_matched(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[
             raise RecordError("unmatched", message, pointer=name)
 
 
-def row_place(record: Record, name: str, number: int) -> str:
+def joined_row_place(record: Record, name: str, number: int) -> str:
     """Return ``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
     return (record.row[f"{name}.at"] or "").split("\n")[number]
 
 
-def _shown(places: str | None) -> str:
+def _places_text(places: str | None) -> str:
     listed = (places or "").split("\n")
     more = f" and {len(listed) - MAX_SHOWN:,} more" if len(listed) > MAX_SHOWN else ""
     return ", ".join(listed[:MAX_SHOWN]) + more

@@ -51,26 +51,28 @@ class NumberFormat:
 
     def decimal(self, text: str) -> Decimal:
         """Return the number without zeros after the fourth decimal. Raises ValueError if it cannot be read exactly."""
-        sign, unsigned = self._split(text.strip())
-        whole, fraction = self._digits(unsigned)
+        sign, unsigned = self._split_sign(text.strip())
+        whole, fraction = self._whole_and_fraction(unsigned)
         shown = fraction[:MAX_DIGITS_AFTER_POINT] + fraction[MAX_DIGITS_AFTER_POINT:].rstrip("0")
         number = Decimal(f"{sign}{whole or 0}.{shown}")
         if self.factor != 1:
             digits = len(whole) + len(shown) + len(Decimal(self.factor).as_tuple().digits) + 1
-            number = _without_zeros(Context(prec=digits, traps=[Inexact]).multiply(number, Decimal(self.factor)))
+            number = _without_trailing_zeros(
+                Context(prec=digits, traps=[Inexact]).multiply(number, Decimal(self.factor))
+            )
         if number.as_tuple().exponent < -MAX_DIGITS_AFTER_POINT:  # type: ignore[operator]  # it is finite
             return self._rounded(number)
         if number.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
             raise ValueError(_TOO_LONG)
         return number
 
-    def _digits(self, unsigned: str) -> tuple[str, str]:
+    def _whole_and_fraction(self, unsigned: str) -> tuple[str, str]:
         if self.decimals is not None:
             if not _DIGITS.fullmatch(unsigned):
                 raise ValueError(f"is not a number with {self._described()}")
             digits = unsigned.lstrip("0").zfill(self.decimals)
             return digits[: len(digits) - self.decimals], digits[len(digits) - self.decimals :]
-        match = _pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
+        match = _number_pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
         if not match or not (match["whole"] or match["fraction"]):
             raise ValueError(f"is not a number with {self._described()}")
         return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
@@ -82,7 +84,7 @@ class NumberFormat:
             raise ValueError("is not a whole number")
         return whole
 
-    def _split(self, text: str) -> tuple[str, str]:
+    def _split_sign(self, text: str) -> tuple[str, str]:
         match self.sign:
             case "leading" if text[:1] in {"+", "-"}:
                 return text[0], text[1:]
@@ -119,7 +121,7 @@ class NumberFormat:
         return f"{marks} and {signs[self.sign]}"
 
 
-def _without_zeros(number: Decimal) -> Decimal:
+def _without_trailing_zeros(number: Decimal) -> Decimal:
     text = f"{number:f}"
     return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
 
@@ -129,7 +131,7 @@ _TOO_LONG = f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal 
 
 
 @cache
-def _pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> re.Pattern[str]:
+def _number_pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> re.Pattern[str]:
     r"""Compile the pattern. It has ASCII digits only; \d would match those of every script."""
     mark = f"[{re.escape(thousands + _ALSO.get(thousands, ''))}]" if thousands else None
     grouped = f"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|" if mark else ""

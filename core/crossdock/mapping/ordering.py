@@ -45,7 +45,7 @@ class OrderBy(ConfigModel):
     """Whether the time 24:00 is the end of a day, as in a map; refused by default."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_options_of_instant(self) -> Self:
         for name in ("format", "timezone", "ambiguous", "hour_24"):
             if getattr(self, name) is not None and self.as_ != "instant":
                 raise finding_at((name,), "needs as: instant")

@@ -25,7 +25,7 @@ _LITERAL = r"[A-Za-z0-9._~:#/+-]*"
 _FORM = re.compile(rf"{_LITERAL}(?:\{{namespace\}}{_LITERAL})?\{{key\}}{_LITERAL}")
 
 
-def _form(text: str) -> str:
+def _check_form(text: str) -> str:
     if not _FORM.fullmatch(text):
         raise ValueError(
             "must have {key} once, {namespace} before it or not at all, and else only letters, digits and . _ ~ : # / +"
@@ -34,11 +34,11 @@ def _form(text: str) -> str:
     return text
 
 
-NameForm = Annotated[str, AfterValidator(_form), WithJsonSchema({"type": "string", "pattern": r"\{key\}"})]
+NameForm = Annotated[str, AfterValidator(_check_form), WithJsonSchema({"type": "string", "pattern": r"\{key\}"})]
 """How an external id is made of a namespace and a key, which is percent-encoded."""
 
 
-def name_of(form: str, namespace: str, key: str) -> str:
+def external_id_of(form: str, namespace: str, key: str) -> str:
     return form.replace("{namespace}", namespace).replace("{key}", key)
 
 
@@ -58,12 +58,12 @@ class Ours(ConfigModel):
 
     @cached_property
     def _prefix_and_suffix(self) -> tuple[str, str]:
-        before, _, after = name_of(self.form, self.namespace, "\0").partition("\0")
+        before, _, after = external_id_of(self.form, self.namespace, "\0").partition("\0")
         return before, after
 
     def name_of(self, key: str) -> str:
         """Return the external id of the record with this key, in its text form."""
-        return name_of(self.form, self.namespace, key)
+        return external_id_of(self.form, self.namespace, key)
 
     def key_in(self, name: str | None) -> str | None:
         """Return the key in an external id, in its text form; None if crossdock has not made this name."""
@@ -81,8 +81,8 @@ class Ours(ConfigModel):
         """Return whether a name that is not ours may be one of ours that the partner has changed in case, white space
         or encoding.
         """
-        before, after = map(_plain, self._prefix_and_suffix)
-        found = _plain(name or "")
+        before, after = map(_normalized, self._prefix_and_suffix)
+        found = _normalized(name or "")
         is_longer = len(found) > len(before) + len(after) > 0
         return is_longer and found.startswith(before) and found.endswith(after)
 
@@ -94,16 +94,16 @@ class Ours(ConfigModel):
         return pl.Series([self.key_in(name) for name in names], dtype=pl.String)
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return "".join(unquote(name).casefold().split())
 
 
-def at_source(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+def keys_at_source(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
     """Return the keys of records as their source knows them. *own* is that of a stream whose keys are external ids."""
     return keys if own is None else [(own.name_of(key_text(key)),) for key in keys]
 
 
-def texts_of(own: Ours | None, keys: Iterable[Sequence[str | None]]) -> Iterator[str]:
+def own_key_texts(own: Ours | None, keys: Iterable[Sequence[str | None]]) -> Iterator[str]:
     """Yield the text forms of keys as a source names them, without those of records of others."""
     for key in keys:
         text = key_text([part or "" for part in key]) if own is None else own.key_in(key[0])

@@ -46,22 +46,22 @@ def load(reference: str, folder: Path) -> PythonFunction:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     digest = hashlib.sha256(content)
-    found = getattr(_module(path, content, digest.hexdigest()), function, None)
+    found = getattr(_import_module(path, content, digest.hexdigest()), function, None)
     if not callable(found):
         raise ValueError(f"{path} has no function {function!r}")  # noqa: TRY004  the config is wrong
     imported: dict[str, bytes] = {}
-    _find_imported(content, "", imported)
+    _collect_imported_sources(content, "", imported)
     for name, source in sorted(imported.items()):
         digest.update(f"{name} {len(source)} ".encode() + source)
     return PythonFunction(reference, found, digest.hexdigest())
 
 
-def _module(path: Path, content: bytes, digest: str) -> Any:
+def _import_module(path: Path, content: bytes, digest: str) -> Any:
     place = hashlib.sha256(bytes(path.absolute())).hexdigest()  # it may read files beside it, which other copies lack
     module_name = f"{MODULE_PREFIX}{path.stem}_{place[:8]}_{digest[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
-    loader = _FromSource(module_name, str(path), content)
+    loader = _UncachedSourceLoader(module_name, str(path), content)
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -73,12 +73,12 @@ def _module(path: Path, content: bytes, digest: str) -> Any:
         sys.modules.pop(module_name, None)  # its code may have removed it
         if is_interruption(error):
             raise
-        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _line(error, path)
+        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _error_line(error, path)
         raise ValueError(f"{path}:{line or 1} raised {brief(type(error).__name__)}: {masked_text(error)}") from None
     return module
 
 
-def _line(error: BaseException, path: Path) -> int | None:
+def _error_line(error: BaseException, path: Path) -> int | None:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None
 
@@ -87,7 +87,7 @@ _SOURCES: dict[str, bytes] = {}
 """What each imported file had when it was read first: a process that goes on has not imported its later changes."""
 
 
-class _FromSource(SourceFileLoader):
+class _UncachedSourceLoader(SourceFileLoader):
     """Compiles the source itself: stored bytecode counts for any file with the same size and second of change."""
 
     def __init__(self, fullname: str, path: str, content: bytes | None = None) -> None:
@@ -111,7 +111,7 @@ class _SourceFinder(MetaPathFinder):
         found = (each.find_spec(fullname, path, target) for each in others)
         spec = next((each for each in found if each is not None), None)
         if spec is not None and type(spec.loader) is SourceFileLoader and not _is_installed(spec.loader.path, fullname):
-            spec.loader = _FromSource(spec.loader.name, spec.loader.path)
+            spec.loader = _UncachedSourceLoader(spec.loader.name, spec.loader.path)
         return spec
 
 
@@ -125,7 +125,7 @@ def _imports_from_source() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> None:
+def _collect_imported_sources(content: bytes, package: str, found: dict[str, bytes]) -> None:
     """Find imported modules. Imports inside functions do not count: whether they have happened yet differs."""
     for name in _imported_names(content, package):
         module = sys.modules.get(name)
@@ -133,7 +133,7 @@ def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> Non
         if module is None or not isinstance(path, str) or name in found or _is_installed(path, name):
             continue
         found[name] = _loaded_source(path)
-        _find_imported(found[name], module.__package__ or "", found)
+        _collect_imported_sources(found[name], module.__package__ or "", found)
 
 
 def _imported_names(content: bytes, package: str) -> Iterator[str]:
@@ -144,17 +144,17 @@ def _imported_names(content: bytes, package: str) -> Iterator[str]:
         node = nodes.pop()
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _with_parents(alias.name)
+                yield from _module_and_parents(alias.name)
         elif isinstance(node, ast.ImportFrom) and (package or not node.level):
             with suppress(ImportError):  # above the topmost package: nothing was imported
                 base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-                yield from _with_parents(base)
+                yield from _module_and_parents(base)
                 yield from (f"{base}.{alias.name}" for alias in node.names)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes += ast.iter_child_nodes(node)
 
 
-def _with_parents(name: str) -> Iterator[str]:
+def _module_and_parents(name: str) -> Iterator[str]:
     parts = name.split(".")
     return (".".join(parts[:number]) for number in range(1, len(parts) + 1))
 

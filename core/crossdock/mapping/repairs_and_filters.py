@@ -102,7 +102,7 @@ class Filter(ConfigModel):
     """Rows that meet all of these conditions."""
 
     @model_validator(mode="after")
-    def _one_condition(self) -> Self:
+    def _check_one_condition(self) -> Self:
         given = [name for name in _COMPARISONS if getattr(self, name) is not None]
         combined = [value for value in (self.not_, self.any, self.all) if value is not None]
         if (self.field is None) is bool(given) or len(given) + len(combined) != 1:
@@ -112,15 +112,15 @@ class Filter(ConfigModel):
         return self
 
     def _depth(self) -> int:
-        return 1 + max((inner._depth() for inner in self._inner()), default=0)  # noqa: SLF001  of the same class
+        return 1 + max((inner._depth() for inner in self._inner_conditions()), default=0)  # noqa: SLF001  of the same class
 
-    def _inner(self) -> tuple[Filter, ...]:
+    def _inner_conditions(self) -> tuple[Filter, ...]:
         return (self.not_,) if self.not_ is not None else (self.any or self.all or ())
 
     def columns(self) -> Iterator[str]:
         if self.field is not None:
             yield self.field
-        for inner in self._inner():
+        for inner in self._inner_conditions():
             yield from inner.columns()
 
     def json_predicate(self) -> Callable[[Any], bool]:
@@ -130,13 +130,13 @@ class Filter(ConfigModel):
 
     def expression(self) -> pl.Expr:
         """Return an expression that is true for rows that meet the condition, and never null."""
-        if inner := [each.expression() for each in self._inner()]:
+        if inner := [each.expression() for each in self._inner_conditions()]:
             if self.not_ is not None:
                 return ~inner[0]
             return pl.any_horizontal(inner) if self.any else pl.all_horizontal(inner)
-        return self._comparison_of(column_named(self.field or "").fill_null(""))
+        return self._comparison_expression(column_named(self.field or "").fill_null(""))
 
-    def _comparison_of(self, text: pl.Expr) -> pl.Expr:
+    def _comparison_expression(self, text: pl.Expr) -> pl.Expr:
         if self.equals is not None:
             return text == self.equals
         if self.one_of is not None:
@@ -149,15 +149,15 @@ class Filter(ConfigModel):
 
     def predicate(self) -> Callable[[Row], bool]:
         """Return the condition on one row, equivalent to `expression`."""
-        if inner := [each.predicate() for each in self._inner()]:
+        if inner := [each.predicate() for each in self._inner_conditions()]:
             if self.not_ is not None:
                 return lambda row: not inner[0](row)
             combined = any if self.any else all
             return lambda row: combined(condition(row) for condition in inner)
-        compare, field = self._comparison_of_one(), self.field or ""
+        compare, field = self._comparison_predicate(), self.field or ""
         return lambda row: compare(row[field] or "")
 
-    def _comparison_of_one(self) -> Callable[[str], bool]:
+    def _comparison_predicate(self) -> Callable[[str], bool]:
         for wanted, compare in (
             (self.equals, str.__eq__),
             (self.starts_with, str.startswith),
@@ -170,7 +170,7 @@ class Filter(ConfigModel):
         return lambda text: (text == "") is self.empty
 
 
-def first_match(filters: Mapping[str, Filter]) -> pl.Expr:
+def first_matching_filter(filters: Mapping[str, Filter]) -> pl.Expr:
     """Return the name of the first filter that matches a row; null for rows that stay."""
     chain: pl.Expr = pl.lit(None, dtype=pl.String)
     for name, condition in reversed(list(filters.items())):

@@ -78,22 +78,24 @@ class PlatformResource(ResourceType):
         return issubclass(self.wire, External)
 
 
-def _refers(*names: ResourceName) -> frozenset[str]:
+def _resource_names(*names: ResourceName) -> frozenset[str]:
     return frozenset(names)
 
 
 RESOURCES: Mapping[str, PlatformResource] = {
     "ledger_account": PlatformResource(
-        "ledger_account", LedgerAccountDraft, False, _refers("ledger_account"), LedgerAccount
+        "ledger_account", LedgerAccountDraft, False, _resource_names("ledger_account"), LedgerAccount
     ),
     "customer": PlatformResource("customer", CustomerDraft, wire=Customer),
     "product": PlatformResource("product", ProductDraft, wire=Product),
     "warehouse_bin": PlatformResource("warehouse_bin", WarehouseBinDraft, wire=WarehouseBin),
     "inventory_lot": PlatformResource(
-        "inventory_lot", InventoryLotDraft, False, _refers("product", "warehouse_bin"), InventoryLot
+        "inventory_lot", InventoryLotDraft, False, _resource_names("product", "warehouse_bin"), InventoryLot
     ),
-    "order": PlatformResource("order", OrderDraft, False, _refers("customer", "product"), Order),
-    "invoice": PlatformResource("invoice", InvoiceDraft, True, _refers("customer", "product"), Invoice, deletes=False),
+    "order": PlatformResource("order", OrderDraft, False, _resource_names("customer", "product"), Order),
+    "invoice": PlatformResource(
+        "invoice", InvoiceDraft, True, _resource_names("customer", "product"), Invoice, deletes=False
+    ),
 }
 """The platform's resources, parents before those that refer to them."""
 
@@ -108,10 +110,15 @@ class Action(ResourceType):
 
 ACTIONS: Mapping[str, Action] = {
     "lot_movement": Action(
-        "lot_movement", LotMovementDraft, True, _refers("inventory_lot", "warehouse_bin"), "inventory_lot", "move"
+        "lot_movement",
+        LotMovementDraft,
+        True,
+        _resource_names("inventory_lot", "warehouse_bin"),
+        "inventory_lot",
+        "move",
     ),
     "invoice_approval": Action(
-        "invoice_approval", InvoiceApprovalDraft, True, _refers("invoice"), "invoice", "approve"
+        "invoice_approval", InvoiceApprovalDraft, True, _resource_names("invoice"), "invoice", "approve"
     ),
 }
 WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
@@ -119,13 +126,13 @@ WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
 
 
 @cache
-def part_of(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
+def partial_model(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
     """Make a model with only these members, none of them required.
 
     Rules that compare members of *model* are not checked: the rest of the record is unknown.
     """
     fields: dict[str, Any] = {
-        name: (field.annotation, _optional(field))
+        name: (field.annotation, _as_optional(field))
         for name, field in model.model_fields.items()
         if (field.alias or name) in members
     }
@@ -133,7 +140,7 @@ def part_of(model: type[ResourceModel], members: tuple[str, ...]) -> type[Resour
     return made
 
 
-def _optional(field: FieldInfo) -> FieldInfo:
+def _as_optional(field: FieldInfo) -> FieldInfo:
     changed = copy(field)
     if changed.is_required():
         changed.default = None

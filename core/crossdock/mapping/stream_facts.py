@@ -160,7 +160,7 @@ Destinations = Mapping[str, Mapping[str, ResourceType]]
 """The resources of each target, by the name of its connection."""
 
 
-def destination(resource: str | None, to: str, targets: Destinations) -> ResourceType:
+def destination_type(resource: str | None, to: str, targets: Destinations) -> ResourceType:
     """Return the type that the records of a stream become. Raises an error that names the key to correct."""
     connection, _, name = to.partition(".")
     if to == PLATFORM:
@@ -180,7 +180,7 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
 Members = Annotated[Sequence[str], _AsTuple]
 
 
-def read_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
+def reads_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
     """Return what is wrong with *reads*, or with ``matches``, which may need it, or None."""
     if reads is None:
         return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
@@ -225,7 +225,7 @@ class AdoptBy(ConfigModel):
     """The member that is compared: one of the resource that holds text, such as ``sku``."""
 
 
-def _adoption(value: Any) -> Any:
+def _check_adopt(value: Any) -> Any:
     if value in {"never", "external_id"} if isinstance(value, str) else isinstance(value, Mapping | AdoptBy):
         return value
     raise PydanticCustomError("adopt", "must be never, external_id, or a section such as {by: sku}")
@@ -234,7 +234,7 @@ def _adoption(value: Any) -> Any:
 Adopt = Annotated[
     Annotated[Literal["never", "external_id"], Tag("word")] | Annotated[AdoptBy, Tag("member")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "member"),
-    BeforeValidator(_adoption),
+    BeforeValidator(_check_adopt),
 ]
 
 

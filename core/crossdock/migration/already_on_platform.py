@@ -13,14 +13,14 @@ from typing import Any, cast
 import polars as pl
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, match_counts
-from crossdock.runs.planning.references import key_hashes
+from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_matches
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
@@ -56,10 +56,10 @@ class PlannedCreates:
     def values(self, stream: str) -> Sequence[str | None]:
         return self._values[stream]
 
-    def texts(self, stream: str) -> Sequence[str]:
+    def key_texts(self, stream: str) -> Sequence[str]:
         return self._texts[stream]
 
-    def keys(self, stream: str) -> pl.Series:
+    def half_key_hashes(self, stream: str) -> pl.Series:
         return pl.Series(self._keys[stream], dtype=pl.UInt64)
 
 
@@ -76,7 +76,7 @@ _ByKey = dict[int, Match]  # by half a key hash
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SameExternalIds:
     """Creates whose external ids the platform has: their number, and the first `EXAMPLES` of them."""
 
     number: int
@@ -84,7 +84,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedByMember:
     """The decisions about creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
 
     counts: MatchCounts
@@ -93,7 +93,7 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadyThere:
+class AlreadyOnPlatform:
     """The planned creates that the platform has already, by stream.
 
     Attributes:
@@ -101,14 +101,14 @@ class AlreadyThere:
         conflicts: The keys of those that would be rejected, because another record has the external id.
     """
 
-    named: Mapping[str, Named]
-    matched: Mapping[str, Matched]
+    named: Mapping[str, SameExternalIds]
+    matched: Mapping[str, MatchedByMember]
     conflicts: Mapping[str, Sequence[str]]
 
 
-def already_there(
+def find_already_on_platform(
     project: Project, streams: Iterable[str], creates: PlannedCreates, *, clock: Clock, progress: Progress
-) -> AlreadyThere:
+) -> AlreadyOnPlatform:
     """Compare the planned *creates* with the platform, which lists all records of their resources for that."""
     with ExitStack() as stack:
         state = stack.enter_context(closing(project.open_state(read_only=True)))
@@ -117,21 +117,21 @@ def already_there(
         work, limits = run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
         names = list(streams)
-        named = _named(project, names, creates, run)
+        named = _match_by_external_id(project, names, creates, run)
         matched = {
-            name: _matched(project, state, name, creates, run, named.get(name, {}))
+            name: _match_by_member(project, state, name, creates, run, named.get(name, {}))
             for name in names
             if name in creates.members
         }
-    conflicts = {name: _conflicts(project, name, creates, found, matched) for name, found in named.items()}
-    shown = {name: Named(len(found), list(islice(found.values(), EXAMPLES))) for name, found in named.items()}
-    return AlreadyThere(shown, matched, conflicts)
+    conflicts = {name: _conflicting_keys(project, name, creates, found, matched) for name, found in named.items()}
+    shown = {name: SameExternalIds(len(found), list(islice(found.values(), EXAMPLES))) for name, found in named.items()}
+    return AlreadyOnPlatform(shown, matched, conflicts)
 
 
-def _matched(
+def _match_by_member(
     project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _ByKey
-) -> Matched:
-    index, texts, keys = LiveIndex(), creates.texts(name), creates.keys(name)
+) -> MatchedByMember:
+    index, texts, keys = LiveIndex(), creates.key_texts(name), creates.half_key_hashes(name)
     taken_over, ambiguous = list[Match](), list[Match]()
 
     def decided(number: int, target_id: str | None, why: str) -> None:
@@ -145,31 +145,35 @@ def _matched(
 
     LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
     index.sort()
-    counts = match_counts(index, creates.values(name), creates.members[name], decided, holder)
-    return Matched(counts, taken_over, ambiguous)
+    counts = count_matches(index, creates.values(name), creates.members[name], decided, holder)
+    return MatchedByMember(counts, taken_over, ambiguous)
 
 
-def _conflicts(
-    project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, Matched]
+def _conflicting_keys(
+    project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, MatchedByMember]
 ) -> list[str]:
     if name in project.adopting_streams:
         return []
     if name not in matched:
         return sorted(each.key for each in named.values())
-    keys = creates.keys(name)
+    keys = creates.half_key_hashes(name)
     return sorted(named[keys[place]].key for place in matched[name].counts.conflicts)
 
 
-def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, _ByKey]:
+def _match_by_external_id(
+    project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext
+) -> dict[str, _ByKey]:
     found: dict[str, _ByKey] = defaultdict(dict)  # a record that changes meanwhile is listed twice
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
             run.progress.begin(f"listing {resource} records of the platform", None)
-            planned = {name: creates.keys(name) for name, scope in scopes.items() if scope.resource == resource}
+            planned = {
+                name: creates.half_key_hashes(name) for name, scope in scopes.items() if scope.resource == resource
+            }
             for page in live.pages(cast("ResourceName", resource)):
                 run.progress.advance(len(page))
-                holders = _holders(page)
+                holders = _external_ids_by_namespace(page)
                 for name, hashes in planned.items():
                     own = holders[scopes[name].namespace]
                     listed = pl.Series(list(own), dtype=pl.UInt64)
@@ -177,7 +181,7 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
     return {name: found[name] for name in scopes}
 
 
-def _holders(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
+def _external_ids_by_namespace(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")

@@ -39,7 +39,7 @@ first, the text without outer blanks, and the number of characters.
 WHOLE, DECIMAL, DAY, ASCII = "whole", "decimal", "day", "ascii"
 
 
-def with_forms(values: pl.LazyFrame) -> pl.LazyFrame:
+def with_cell_classes(values: pl.LazyFrame) -> pl.LazyFrame:
     """Add the columns `STRIPPED`, `CHARACTERS`, `WHOLE`, `DECIMAL`, `DAY` and `ASCII`, and some findings."""
     value, stripped = pl.col(VALUE), pl.col(STRIPPED)
     characters = value.str.len_chars().alias(CHARACTERS)
@@ -55,7 +55,7 @@ def with_forms(values: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
-    """Return the rows of *values*, which `with_forms` has made, by finding; for dates, one row for each day."""
+    """Return the rows of *values*, which `with_cell_classes` has made, by finding; for dates, one row for each day."""
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
     special, days = values.filter(~pl.col(ASCII)), dates(values)
     value, possible = pl.col(VALUE), pl.col("date").is_not_null()

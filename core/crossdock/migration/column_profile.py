@@ -19,7 +19,7 @@ EXACT = 8192
 _ALL = 1 << 64
 
 
-def _none() -> pl.Series:
+def _no_hashes() -> pl.Series:
     return pl.Series(dtype=pl.UInt64)
 
 
@@ -31,11 +31,11 @@ class DistinctCount:
     ascending, without repetition.
     """
 
-    smallest: pl.Series = field(default_factory=_none)
+    smallest: pl.Series = field(default_factory=_no_hashes)
     more: bool = False
 
     @classmethod
-    def of(cls, hashes: pl.Series) -> DistinctCount:
+    def of_hashes(cls, hashes: pl.Series) -> DistinctCount:
         made = cls()
         made.add(cls(hashes))
         return made
@@ -46,7 +46,7 @@ class DistinctCount:
         self.smallest = both.head(EXACT)
 
     @property
-    def number(self) -> int:
+    def estimate(self) -> int:
         if not self.more:
             return len(self.smallest)
         return (EXACT - 1) * _ALL // (int(self.smallest[-1]) + 1)
@@ -68,11 +68,11 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Found:
+class FindingExamples:
     cells: int = 0
     examples: list[Cell] = field(default_factory=list)
 
-    def add(self, other: Found) -> None:
+    def add(self, other: FindingExamples) -> None:
         self.cells += other.cells
         known = {each.value for each in self.examples}
         self.examples = [*self.examples, *(each for each in other.examples if each.value not in known)][:EXAMPLES]
@@ -98,7 +98,7 @@ class ColumnProfile:
     longest: int = 0
     smallest: str = ""
     largest: str = ""
-    findings: dict[Finding, Found] = field(default_factory=dict)
+    findings: dict[Finding, FindingExamples] = field(default_factory=dict)
 
     def add(self, other: ColumnProfile) -> None:
         self.distinct.add(other.distinct)
@@ -114,24 +114,24 @@ class ColumnProfile:
             self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
         self.filled += other.filled
         for name, found in other.findings.items():
-            self.findings.setdefault(name, Found()).add(found)
+            self.findings.setdefault(name, FindingExamples()).add(found)
 
 
-def profiles(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
-    """Return the profile of each text column by name. *places* has the `place` of each row, ascending."""
-    frames = [_values(rows[name], places) for name in rows.columns]
+def profile_columns(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
+    """Return the profile of each text column by name. *places* has the `packed_place` of each row, ascending."""
+    frames = [_distinct_values(rows[name], places) for name in rows.columns]
     return {name: _profile(values, sources) for name, values in zip(rows.columns, pl.collect_all(frames), strict=True)}
 
 
-def place(source: int, line: pl.Expr) -> pl.Expr:
+def packed_place(source: int, line: pl.Expr) -> pl.Expr:
     return line.cast(pl.UInt64) + (source << _LINE_BITS)
 
 
-def _values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
+def _distinct_values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
     rows = pl.LazyFrame({VALUE: column, PLACE: places})
     values = rows.group_by(VALUE).agg(pl.len().alias(COUNT), pl.col(PLACE).min())
     filled = values.filter(pl.col(VALUE).str.contains(r"\S"))
-    return cells.with_forms(filled).with_columns(digest(pl.col(VALUE), "xxh3_64").alias(_HASH))
+    return cells.with_cell_classes(filled).with_columns(digest(pl.col(VALUE), "xxh3_64").alias(_HASH))
 
 
 def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
@@ -142,28 +142,30 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
     for length, number in lengths:
         classes[1 << (length - 1).bit_length()] += number
     return ColumnProfile(
-        filled=_counted(values),
-        distinct=DistinctCount.of(values[_HASH]),
-        whole=_counted(values.filter(cells.WHOLE)),
-        decimal=_counted(values.filter(cells.DECIMAL)),
-        dates=_counted(cells.dates(values)),
+        filled=_cell_count(values),
+        distinct=DistinctCount.of_hashes(values[_HASH]),
+        whole=_cell_count(values.filter(cells.WHOLE)),
+        decimal=_cell_count(values.filter(cells.DECIMAL)),
+        dates=_cell_count(cells.dates(values)),
         lengths=classes,
         shortest=min(length for length, _ in lengths),
         longest=max(length for length, _ in lengths),
         smallest=str(values[VALUE].min())[:SHOWN],
         largest=str(values[VALUE].max())[:SHOWN],
-        findings={name: _found(rows, sources) for name, rows in cells.findings(values).items() if rows.height},
+        findings={
+            name: _finding_examples(rows, sources) for name, rows in cells.findings(values).items() if rows.height
+        },
     )
 
 
-def _counted(values: pl.DataFrame) -> int:
+def _cell_count(values: pl.DataFrame) -> int:
     return int(values[COUNT].sum())
 
 
-def _found(rows: pl.DataFrame, sources: Sequence[str]) -> Found:
+def _finding_examples(rows: pl.DataFrame, sources: Sequence[str]) -> FindingExamples:
     shown = rows.select(pl.col(VALUE).str.head(SHOWN), PLACE).group_by(VALUE).agg(pl.col(PLACE).min())
     examples = [
         Cell(sources[at >> _LINE_BITS], at & ((1 << _LINE_BITS) - 1), value)
         for value, at in shown.sort(PLACE, VALUE).head(EXAMPLES).rows()
     ]
-    return Found(_counted(rows), examples)
+    return FindingExamples(_cell_count(rows), examples)

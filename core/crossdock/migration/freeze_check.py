@@ -9,10 +9,10 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.migration.current_migration import opened
+from crossdock.migration.current_migration import open_migration
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import migration_config, wave_streams
-from crossdock.runs.audited_changes import Change, changing
+from crossdock.runs.audited_changes import Change, logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
@@ -20,7 +20,7 @@ from crossdock.values.json_times import time_text
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FreezeCheck:
     """The sources did not change between two readings. *since* is when any check first read their present content."""
 
     at: datetime
@@ -37,17 +37,19 @@ class Frozen:
         }
 
 
-def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event) -> Frozen:
+def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event) -> FreezeCheck:
     """Read all streams of all waves, wait, read them again, and store that they have not changed.
 
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
-    with changing(project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock) as change:
-        return _checked(project, wait, change, clock=clock, interrupt=interrupt)
+    with logged_change(project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock) as change:
+        return _check_and_store(project, wait, change, clock=clock, interrupt=interrupt)
 
 
-def _checked(project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event) -> Frozen:
-    with opened(project) as (_, migration):
+def _check_and_store(
+    project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event
+) -> FreezeCheck:
+    with open_migration(project) as (_, migration):
         earlier = migration.freeze
     streams = wave_streams(project)
     began = clock.now()
@@ -68,11 +70,11 @@ def _checked(project: Project, wait: timedelta, change: Change, *, clock: Clock,
     _refuse_operations(second)
     unchanged = earlier is not None and earlier["sources"] == second.sources
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
-    with opened(project) as (tx, migration):
-        frozen = Frozen(clock.now(), since, wait, second.sources)
+    with open_migration(project) as (tx, migration):
+        frozen = FreezeCheck(clock.now(), since, wait, second.sources)
         tx.migrations.mark_frozen(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}
-        change.done(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
+        change.store(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
     return frozen
 
 

@@ -15,13 +15,13 @@ from typing import Literal
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.load_pauses import LoadPause, LoadPauses
-from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_numbers
-from crossdock.migration.rehearsal_check import check_same_waves, checked_source, of_state
+from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_counts
+from crossdock.migration.rehearsal_check import check_same_waves, rehearsed_input_factory, stored_rehearsal
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
@@ -54,7 +54,7 @@ class LoadedWave:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadResult:
     """The result of a load. *wave* is where it ended; None if all were loaded and their gates passed.
 
     *error* is why it ended there, unless the report of its last run has the reason.
@@ -81,20 +81,20 @@ class Loaded:
 
 def load(
     project: Project, choice: LoadChoice, *, clock: Clock, listener: LoadListener, interrupt: threading.Event
-) -> Loaded:
+) -> LoadResult:
     """Load the waves up to the chosen one. Raise RefusedError for a rehearsal of other waves or another platform."""
     waves = numbered_waves(project)
     if choice.until is not None:
         waves = waves[: wave_named(waves, choice.until).number]
     if choice.rehearsal is not None:
         check_same_waves(project, choice.rehearsal)
-    return _Load(project, choice, clock, listener, interrupt).run(waves)
+    return _Loader(project, choice, clock, listener, interrupt).run(waves)
 
 
 _Outcome = Literal["done", "waits", "incomplete"]
 
 
-class _Load:
+class _Loader:
     def __init__(
         self,
         project: Project,
@@ -106,15 +106,15 @@ class _Load:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
         self._config, self._interrupt = migration_config(project), interrupt
         self._pauses = LoadPauses(project, self._config, clock, interrupt)
-        self._loaded, self._delivery = Loaded(), DeliveryRate()
+        self._loaded, self._delivery = LoadResult(), DeliveryRate()
         self._has_begun_another = False
 
-    def run(self, waves: Sequence[NumberedWave]) -> Loaded:
+    def run(self, waves: Sequence[NumberedWave]) -> LoadResult:
         left = list(waves)
         try:
             while left:
-                self._pauses.wait(lambda why: self._listener.tell(f"waiting: {why}"))
-                with self._session() as (session, migration, pause):
+                self._pauses.wait_until_allowed(lambda why: self._listener.show_message(f"waiting: {why}"))
+                with self._open_session() as (session, migration, pause):
                     while left:
                         self._loaded.wave = left[0]
                         outcome = self._load_wave(session, migration, left[0], pause)
@@ -129,7 +129,7 @@ class _Load:
         return self._loaded
 
     @contextmanager
-    def _session(self) -> Iterator[tuple[Session, Migration, LoadPause]]:
+    def _open_session(self) -> Iterator[tuple[Session, Migration, LoadPause]]:
         """Hold the state, which is released while the load waits."""
         with open_session(
             self._project,
@@ -137,8 +137,8 @@ class _Load:
             percent=self._percent,
             attempt=Attempt(command="migrate load", action="migrate load"),
         ) as session:
-            migration = self._begun(session)
-            with self._pauses.watched(session.state) as pause:
+            migration = self._begin_or_continue(session)
+            with self._pauses.watch(session.state) as pause:
                 yield session, migration, pause
 
     def _refuse_again(self, current: Migration | None) -> None:
@@ -154,7 +154,7 @@ class _Load:
     def _percent(self) -> int:
         return min(self._choice.percent, self._config.percent(self._clock.now()))
 
-    def _begun(self, session: Session) -> Migration:
+    def _begin_or_continue(self, session: Session) -> Migration:
         with session.state.begin() as tx:
             current, last = tx.migrations.current(), tx.migrations.last()
             self._refuse_again(current)
@@ -175,7 +175,7 @@ class _Load:
                 tx.migrations.mark_rehearsed(current.id, self._choice.rehearsal.model_dump(mode="json"))
                 current = tx.migrations.current()
             assert current is not None
-        stored = of_state(current.rehearsal)
+        stored = stored_rehearsal(current.rehearsal)
         if stored is not None:
             check_same_waves(self._project, stored)  # the config may have changed since
         return current
@@ -184,13 +184,13 @@ class _Load:
         """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later."""
         run = ActiveRun(
             session,
-            self._progress(session, migration, wave),
+            self._new_progress(session, migration, wave),
             pause.stop,
             attempt=Attempt(command=f"migrate load: {wave.name}", action="migrate load"),
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:
-            report = run.execute(set(wave.streams), checked_source(session, migration, wave, pause.stop))
+            report = run.execute(set(wave.streams), rehearsed_input_factory(session, migration, wave, pause.stop))
         except StoppedError:
             if pause.why is not None:
                 return "waits"
@@ -199,26 +199,26 @@ class _Load:
             status = wave_status(tx, self._project, migration, wave)
         self._loaded.runs.append(LoadedWave(report, status))
         if pause.why is not None and _was_stopped(report):
-            self._listener.tell(f"{wave}: stopped in order, {status.delivered:,} records delivered")
+            self._listener.show_message(f"{wave}: stopped in order, {status.delivered:,} records delivered")
             return "waits"
         if not report.completed:
             return "incomplete"
-        _refuse_closed(status)
-        self._listener.tell(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
+        _refuse_closed_gate(status)
+        self._listener.show_message(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
         return "done"
 
-    def _progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
+    def _new_progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
         with session.state.read_only() as tx:
-            numbers = wave_numbers(tx, self._project, migration, wave)
+            numbers = wave_counts(tx, self._project, migration, wave)
 
         def rate_per_s() -> float | None:
-            return _rate_per_s(session, wave)
+            return _lowest_estimated_rate(session, wave)
 
         arguments = self._listener, self._clock, self._config, wave, numbers, rate_per_s, self._delivery
         return LoadProgress(*arguments, most=self._choice.percent)
 
 
-def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
+def _lowest_estimated_rate(session: Session, wave: NumberedWave) -> float | None:
     scopes = session.project.scopes
     targets = {scopes[name].target for name in wave.streams}
     estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
@@ -230,7 +230,7 @@ def _was_stopped(report: Report) -> bool:
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
-def _refuse_closed(status: WaveStatus) -> None:
+def _refuse_closed_gate(status: WaveStatus) -> None:
     assert status.gate is not None
     if status.gate.passes:
         return

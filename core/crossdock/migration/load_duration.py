@@ -12,7 +12,7 @@ from crossdock.values.time_zones import first_showing, local_time
 LONGEST = timedelta(days=3650)
 
 
-def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
+def next_change_of_hours(config: MigrationConfig, at: datetime) -> datetime | None:
     """Return the first instant after *at* at which other hours may begin, in UTC."""
     zone = ZoneInfo(config.time_zone)
     today = local_time(at, zone).date()
@@ -22,13 +22,13 @@ def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
     return min((instant for instant in instants if instant > at), default=None)
 
 
-def allowed_again(config: MigrationConfig, at: datetime) -> datetime | None:
+def next_allowed_instant(config: MigrationConfig, at: datetime) -> datetime | None:
     """Return the first instant after *at* at which the hours allow requests; None if they never do."""
-    end, present = at + timedelta(days=2), next_change(config, at)
+    end, present = at + timedelta(days=2), next_change_of_hours(config, at)
     while present is not None and present <= end:
         if config.percent(present) > 0:
             return present
-        present = next_change(config, present)
+        present = next_change_of_hours(config, present)
     return None
 
 
@@ -47,7 +47,7 @@ def time_left(
     """
     left, at = float(requests), now
     while left > 0:
-        until = min(next_change(config, at) or now + LONGEST, now + LONGEST)
+        until = min(next_change_of_hours(config, at) or now + LONGEST, now + LONGEST)
         per_s = min(taken_per_s, rate_per_s * min(most, config.percent(at)) / 100)
         capacity = per_s * (until - at).total_seconds()
         if capacity >= left:

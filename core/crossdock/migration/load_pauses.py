@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import StateError, StoppedError
-from crossdock.migration.load_duration import allowed_again
+from crossdock.migration.load_duration import next_allowed_instant
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
@@ -28,7 +28,7 @@ def pause_reason(migration: Migration | None, config: MigrationConfig, at: datet
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
     if config.percent(at) > 0:
         return None
-    until = allowed_again(config, at)
+    until = next_allowed_instant(config, at)
     if until is None:
         return "the hours of the config allow no requests at any time"
     return (
@@ -48,11 +48,11 @@ class LoadPauses:
     def __init__(self, project: Project, config: MigrationConfig, clock: Clock, interrupt: threading.Event) -> None:
         self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
 
-    def why(self, tx: Transaction) -> str | None:
+    def reason(self, tx: Transaction) -> str | None:
         return pause_reason(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
-    def watched(self, state: State) -> Iterator[LoadPause]:
+    def watch(self, state: State) -> Iterator[LoadPause]:
         """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
         pause, looked_at = LoadPause(), self._clock.monotonic()
 
@@ -62,7 +62,7 @@ class LoadPauses:
                 if self._clock.monotonic() - looked_at < LOOKS_EVERY_S:
                     return True
                 looked_at = self._clock.monotonic()
-                pause.why = self._asked(state)
+                pause.why = self._read_reason(state)
             if pause.why is not None or self._interrupt.is_set():
                 pause.stop.set()
             return not pause.stop.is_set()
@@ -70,17 +70,17 @@ class LoadPauses:
         with call_repeatedly(goes_on, _NOTICES_S, "load-pauses"):
             yield pause
 
-    def _asked(self, state: State) -> str | None:
+    def _read_reason(self, state: State) -> str | None:
         try:
-            return state.run_read_only(self.why)
+            return state.run_read_only(self.reason)
         except StateError:
             return None  # the run has the same error, and ends
 
-    def wait(self, tell: Callable[[str], None]) -> None:
+    def wait_until_allowed(self, tell: Callable[[str], None]) -> None:
         """Return once requests may be sent. Call *tell* once with each reason. Others may use the state meanwhile."""
         told = None
         with closing(self._project.open_state(read_only=True)) as state:
-            while (why := state.run_read_only(self.why)) is not None:
+            while (why := state.run_read_only(self.reason)) is not None:
                 if why != told:
                     tell(why)
                     told = why

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.migration.load_duration import time_left
-from crossdock.migration.rehearsal_check import of_state
+from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.wave_status import delivered_count
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.state import Migration, Transaction
@@ -46,9 +46,9 @@ class WaveProgress:
 class LoadListener(Progress, Protocol):
     """Receives the progress of a load. Every call returns at once."""
 
-    def proceeding(self, progress: WaveProgress) -> None: ...
+    def show_progress(self, progress: WaveProgress) -> None: ...
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Report something that a waiting person wants to know."""
 
 
@@ -61,7 +61,7 @@ class LoadProgress:
         clock: Clock,
         config: MigrationConfig,
         wave: NumberedWave,
-        numbers: WaveNumbers,
+        numbers: WaveCounts,
         rate_per_s: Callable[[], float | None],
         delivery: DeliveryRate,
         *,
@@ -72,9 +72,9 @@ class LoadProgress:
         self._done, self._announced = numbers.delivered, 0
         self._counts, self._others_left = False, 0
         self._shown_at = self._measured_at = clock.monotonic()
-        self._listener.proceeding(self.present())
+        self._listener.show_progress(self.current())
 
-    def present(self) -> WaveProgress:
+    def current(self) -> WaveProgress:
         expected = max(self._numbers.rehearsed, self._numbers.delivered + self._announced)
         left, later = max(0, expected - self._done), self._numbers.later
         known = expected > 0
@@ -92,7 +92,7 @@ class LoadProgress:
             return None
         now = self._clock.now()
         allowed = rate_per_s * min(self._most, self._config.percent(now)) / 100
-        taken = self._delivery.slower_than(allowed) or math.inf
+        taken = self._delivery.rate_if_below(allowed) or math.inf
         return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
@@ -103,7 +103,7 @@ class LoadProgress:
         self._others_left, self._counts = 0, total is not None  # only where records are sent, not where they are read
         self._measured_at = self._clock.monotonic()
         self._announced += total or 0
-        self._listener.proceeding(self.present())
+        self._listener.show_progress(self.current())
 
     def advance(self, steps: int = 1) -> None:
         self._listener.advance(steps)
@@ -118,7 +118,7 @@ class LoadProgress:
         self._measured_at = now
         if self._clock.monotonic() - self._shown_at >= SHOWN_EVERY_S:
             self._shown_at = self._clock.monotonic()
-            self._listener.proceeding(self.present())
+            self._listener.show_progress(self.current())
 
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)
@@ -131,7 +131,7 @@ class LoadProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class WaveNumbers:
+class WaveCounts:
     """The numbers of a wave, and the requests of *later* waves. Without a rehearsal, they are 0 and None."""
 
     delivered: int
@@ -139,15 +139,15 @@ class WaveNumbers:
     later: int | None
 
 
-def wave_numbers(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveNumbers:
-    rehearsal = of_state(migration.rehearsal)
+def wave_counts(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveCounts:
+    rehearsal = stored_rehearsal(migration.rehearsal)
     if rehearsal is None:
-        return WaveNumbers(delivered_count(tx, project, wave), 0, None)
+        return WaveCounts(delivered_count(tx, project, wave), 0, None)
     later = 0
     for each in numbered_waves(project)[wave.number :]:
         later += max(0, rehearsal.waves[each.name].requests - delivered_count(tx, project, each))
     records = sum(stream.records for stream in rehearsal.waves[wave.name].streams.values())
-    return WaveNumbers(delivered_count(tx, project, wave), records, later)
+    return WaveCounts(delivered_count(tx, project, wave), records, later)
 
 
 class _Point(NamedTuple):
@@ -162,7 +162,7 @@ class DeliveryRate:
         self._points = deque([_Point(0.0, 0)])
 
     @classmethod
-    def of(cls, settled_at: Iterable[datetime]) -> Self:
+    def of_settled_times(cls, settled_at: Iterable[datetime]) -> Self:
         """Return the rate for records settled at these times, in any order, since the first of them."""
         rate, settled = cls(), sorted(Counter(settled_at).items())
         for (before, _), (at, records) in pairwise(settled):
@@ -181,7 +181,7 @@ class DeliveryRate:
         while point.at_s - self._points[1].at_s > WINDOW_S:
             self._points.popleft()
 
-    def slower_than(self, allowed_per_s: float) -> float | None:
+    def rate_if_below(self, allowed_per_s: float) -> float | None:
         """Return the rate if the target takes less than *allowed_per_s*; None if the allowance is the limit."""
         first, last = self._points[0], self._points[-1]
         lasted_s, done = last.at_s - first.at_s, last.done - first.done

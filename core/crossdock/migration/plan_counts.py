@@ -71,16 +71,23 @@ class PlanCounts:
         self.streams: dict[str, StreamCounts] = defaultdict(StreamCounts)
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
-        listening = self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold
+        listening = (
+            self._count_operation,
+            self._count_rejected,
+            self._count_waiting,
+            _ignore,
+            self._count_in_doubt,
+            self._count_withheld,
+        )
         return PlanListener(*listening, observe=observe)
 
-    def becomes_of(self, parent: Parent) -> str:
+    def reason_missing(self, parent: Parent) -> str:
         """Return why an awaited record will be missing: ``rejected``, ``waiting``, or ``not read``."""
         if parent in self._rejected:
             return "rejected"
         return "waiting" if parent in self._waiting else "not read"
 
-    def _operation(self, operation: Operation) -> None:
+    def _count_operation(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if self._creates is not None:
             self._creates.add(operation)
@@ -89,24 +96,24 @@ class PlanCounts:
         waves = {wave for text in _texts(operation.after) for begin, wave in later.items() if text.startswith(begin)}
         self.streams[stream].refers_to_later.update(waves)
 
-    def _refused(self, dead_letter: DeadLetter) -> None:
+    def _count_rejected(self, dead_letter: DeadLetter) -> None:
         self.streams[dead_letter.identity.stream].rejected[dead_letter.code].add(dead_letter)
-        self._rejected.add(self._name(dead_letter.identity))
+        self._rejected.add(self._as_parent(dead_letter.identity))
 
-    def _wait(self, record: WaitingRecord) -> None:
+    def _count_waiting(self, record: WaitingRecord) -> None:
         found = self.streams[record.identity.stream]
         found.waiting += 1
         for each in record.waits_for:
             found.missing[each["resource"], each["namespace"]][each["key"]] += 1
-        self._waiting.add(self._name(record.identity))
+        self._waiting.add(self._as_parent(record.identity))
 
-    def _doubt(self, identity: RecordIdentity) -> None:
+    def _count_in_doubt(self, identity: RecordIdentity) -> None:
         self.streams[identity.stream].in_doubt += 1
 
-    def _withhold(self, operation: Operation) -> None:
+    def _count_withheld(self, operation: Operation) -> None:
         self.streams[operation.identity.stream].withheld += 1
 
-    def _name(self, identity: RecordIdentity) -> Parent:
+    def _as_parent(self, identity: RecordIdentity) -> Parent:
         scope = self._scopes[identity.stream].whole
         return scope.resource, scope.namespace, identity.key
 

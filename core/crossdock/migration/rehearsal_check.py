@@ -41,11 +41,11 @@ def check_same_waves(project: Project, rehearsal: Rehearsal) -> None:
             )
 
 
-def of_state(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
+def stored_rehearsal(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
     return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
 
 
-def checked_source(
+def rehearsed_input_factory(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
 ) -> RunInputFactory | None:
     """Return the source of the records of *wave*; None for the streams' own sources.
@@ -53,8 +53,8 @@ def checked_source(
     Streams that have sent nothing yet must read what was rehearsed. All of them are read before any is delivered, so
     that a wave is refused as a whole. What is then delivered is compared once more.
     """
-    rehearsal = of_state(migration.rehearsal)
-    names = _unsent(session.state, migration, wave) if rehearsal is not None else set()
+    rehearsal = stored_rehearsal(migration.rehearsal)
+    names = _unsent_streams(session.state, migration, wave) if rehearsal is not None else set()
     if rehearsal is None or not names:
         return None
     expected = {name: stream.source for name, stream in rehearsal.waves[wave.name].streams.items() if name in names}
@@ -75,7 +75,7 @@ def checked_source(
     return source
 
 
-def _unsent(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
+def _unsent_streams(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
     """Return the streams of a wave that have sent nothing; none once a load has reached its end."""
     with state.read_only() as tx:
         sent = tx.migrations.sent_streams(migration.id, wave.name)

@@ -11,8 +11,8 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
-from crossdock.migration.load_duration import allowed_again, time_left
+from crossdock.migration.already_on_platform import AlreadyOnPlatform, PlannedCreates, find_already_on_platform
+from crossdock.migration.load_duration import next_allowed_instant, time_left
 from crossdock.migration.plan_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
@@ -28,7 +28,7 @@ from crossdock.values.records import RawBatch
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class RehearsalResult:
     """The result of a rehearsal.
 
     Attributes:
@@ -48,7 +48,7 @@ class Rehearsed:
     joined: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
     matching: Mapping[str, str]
-    already_there: AlreadyThere | None
+    already_there: AlreadyOnPlatform | None
 
     @property
     def is_open(self) -> bool:
@@ -60,25 +60,27 @@ class Rehearsed:
             and (any(each.counts.several for each in there.matched.values()) or any(there.conflicts.values()))
         )
 
-    def document(self) -> Rehearsal:
+    def to_rehearsal(self) -> Rehearsal:
         """Return what `crossdock migrate load` compares with; only if every stream was read."""
         return Rehearsal(
             base_url=self.pin.base_url,
             tenant=self.pin.tenant,
-            waves={wave.wave.name: self._wave(wave) for wave in self.waves},
+            waves={wave.wave.name: self._rehearsed_wave(wave) for wave in self.waves},
         )
 
-    def _wave(self, wave: WaveForecast) -> RehearsedWave:
-        return RehearsedWave(streams={name: self._stream(name) for name in wave.wave.streams}, requests=wave.requests)
+    def _rehearsed_wave(self, wave: WaveForecast) -> RehearsedWave:
+        return RehearsedWave(
+            streams={name: self._rehearsed_stream(name) for name in wave.wave.streams}, requests=wave.requests
+        )
 
-    def _stream(self, name: str) -> RehearsedStream:
+    def _rehearsed_stream(self, name: str) -> RehearsedStream:
         tally = self.planned.tallies[name]
         return RehearsedStream(
             source=self.planned.sources[name], records=tally.records["read"], operations=tally.delivered
         )
 
 
-def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> Rehearsed:
+def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> RehearsalResult:
     """Plan all waves, and profile what they read. With *against_platform*, also read what the platform has already.
 
     Errors of sources and of the platform are in the result.
@@ -104,10 +106,10 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     there = None
     if creates is not None:
         try:
-            there = already_there(project, names, creates, clock=clock, progress=progress)
+            there = find_already_on_platform(project, names, creates, clock=clock, progress=progress)
         except CrossdockError as error:  # the results so far are worth showing
             planned.errors[PLATFORM] = without_traceback(error)
-    return Rehearsed(
+    return RehearsalResult(
         name=migration.name,
         pin=project.pin,
         began=began,
@@ -156,32 +158,32 @@ def wave_forecasts(
     for (target, stream), requests in planned.requests.items():
         needed[wave_of.get(stream, waves[0].name)][target] += requests
     forecasts = {PLATFORM: planned.forecast} | planned.other_forecasts
-    loads = {name: _Load(migration, forecast) for name, forecast in forecasts.items()}
+    loads = {name: _TargetLoad(migration, forecast) for name, forecast in forecasts.items()}
     begins: datetime | None = began
     for wave in waves:
-        ends = _last(begins, [(loads[target], requests) for target, requests in needed[wave.name].items()])
+        ends = _last_end(begins, [(loads[target], requests) for target, requests in needed[wave.name].items()])
         yield WaveForecast(wave, needed[wave.name].total(), begins, ends)
         begins = ends
 
 
-def _last(begins: datetime | None, loads: Sequence[tuple[_Load, int]]) -> datetime | None:
-    ends = [None if begins is None else load.end(requests, begins) for load, requests in loads]
+def _last_end(begins: datetime | None, loads: Sequence[tuple[_TargetLoad, int]]) -> datetime | None:
+    ends = [None if begins is None else load.end_of_requests(requests, begins) for load, requests in loads]
     known = [each for each in ends if each is not None]
     return max(known, default=begins) if len(known) == len(ends) else None
 
 
-class _Load:
+class _TargetLoad:
     """The requests to one target. As many as its burst are sent at once; none if the burst is unknown."""
 
     def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
         self._migration, self._rate_per_s = migration, forecast.rate_per_s
         self._at_once = forecast.at_once or 0
 
-    def end(self, requests: int, begins: datetime) -> datetime | None:
+    def end_of_requests(self, requests: int, begins: datetime) -> datetime | None:
         """Return when *requests* more are sent, the first of them at *begins* or later."""
         if self._rate_per_s is None:
             return None
-        allowed = begins if self._migration.percent(begins) else allowed_again(self._migration, begins)
+        allowed = begins if self._migration.percent(begins) else next_allowed_instant(self._migration, begins)
         if allowed is None:
             return None
         at_once = min(requests, self._at_once)

@@ -15,7 +15,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
 
 
-class _Interruptible(Silent):
+class _InterruptibleProgress(Silent):
     def __init__(self, interrupt: threading.Event) -> None:
         self._interrupt = interrupt
 
@@ -31,8 +31,8 @@ def read_sources(
     if state is None:
         with closing(project.open_state(read_only=True)) as opened:
             return read_sources(project, streams, clock=clock, interrupt=interrupt, state=opened)
-    names, progress = sorted(streams), _Interruptible(interrupt)
-    planned = dry_run.look_ahead(project, state, names, PlanListener.ignoring(), clock, progress, summed=True)
+    names, progress = sorted(streams), _InterruptibleProgress(interrupt)
+    planned = dry_run.plan_with_state(project, state, names, PlanListener.ignoring(), clock, progress, summed=True)
     for error in planned.errors.values():
         raise error
     return planned

@@ -15,7 +15,7 @@ from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves, wave_streams
-from crossdock.runs.audited_changes import changing
+from crossdock.runs.audited_changes import logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import open_session
@@ -40,27 +40,27 @@ def sign_off(
     waves, streams = numbered_waves(project), wave_streams(project)
     subject = f"migration {migration_config(project).name}"
     with (
-        changing(project, "migrate sign-off", subject, clock=clock) as change,
+        logged_change(project, "migrate sign-off", subject, clock=clock) as change,
         open_session(project, clock, attempt=None) as session,
     ):
         with session.state.read_only() as tx:
-            _open_migration(tx)  # before sources are read in vain
+            _require_open_migration(tx)  # before sources are read in vain
         now = read_sources(project, streams, clock=clock, interrupt=interrupt, state=session.state)
         with session.state.begin() as tx:
-            migration = _open_migration(tx)
+            migration = _require_open_migration(tx)
             found = [wave_status(tx, project, migration, wave) for wave in waves]
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
             missing = obstacles(tx, migration, found, project.scopes, now)
-            if reasons := [*missing, *unaccepted(document["exceptions"], accepted)]:
+            if reasons := [*missing, *unaccepted_exceptions(document["exceptions"], accepted)]:
                 raise NotReadyError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
-            change.done(tx, before="open", after={"signed_off_by": by, "report_sha256": digest}, reason=accepted or "")
+            change.store(tx, before="open", after={"signed_off_by": by, "report_sha256": digest}, reason=accepted or "")
     return document
 
 
-def _open_migration(tx: Transaction) -> Migration:
+def _require_open_migration(tx: Transaction) -> Migration:
     current, last = tx.migrations.current(), tx.migrations.last()
     if current is not None:
         return current
@@ -123,18 +123,18 @@ def requirements(
     now: PlanResult | None,
 ) -> Iterator[Requirement]:
     """Yield what the state must have. Without *now* nothing is known about the present content of the sources."""
-    yield Requirement("The migration is not paused", list(_of_pause(migration)))
-    yield Requirement("No undo is unfinished", list(_of_undo(tx)))
+    yield Requirement("The migration is not paused", list(_pause_obstacles(migration)))
+    yield Requirement("No undo is unfinished", list(_undo_obstacles(tx)))
     for wave in waves:
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
-        yield Requirement(title, list(_of_wave(wave)))
-    yield Requirement("The sources are frozen", list(_of_freeze(tx, migration, now)))
+        yield Requirement(title, list(_wave_obstacles(wave)))
+    yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, now)))
     compared = {name: scopes[name] for each in waves for name in each.wave.streams}
     title = "Sources, state and platform are reconciled since the last load, repair or undo"
-    yield Requirement(title, list(_of_reconciliation(tx, migration, compared)))
+    yield Requirement(title, list(_reconciliation_obstacles(tx, migration, compared)))
 
 
-def unaccepted(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]:
+def unaccepted_exceptions(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]:
     counts = exception_counts(exceptions)
     if counts and accepted is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
@@ -142,17 +142,17 @@ def unaccepted(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]
         yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
 
 
-def _of_pause(migration: Migration) -> Iterator[Obstacle]:
+def _pause_obstacles(migration: Migration) -> Iterator[Obstacle]:
     if migration.paused_at is not None:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
 
 
-def _of_undo(tx: Transaction) -> Iterator[Obstacle]:
+def _undo_obstacles(tx: Transaction) -> Iterator[Obstacle]:
     if being_undone := list(tx.begun_undos.begun_at_by_stream()):
         yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
 
 
-def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
+def _wave_obstacles(status: WaveStatus) -> Iterator[Obstacle]:
     wave, left = status.wave, status.open
     if status.state != "done":
         yield Obstacle(f"{wave}: {status.state}", "crossdock migrate load")
@@ -166,15 +166,15 @@ def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
         yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _of_freeze(tx: Transaction, migration: Migration, now: PlanResult | None) -> Iterator[Obstacle]:
+def _freeze_obstacles(tx: Transaction, migration: Migration, now: PlanResult | None) -> Iterator[Obstacle]:
     if now is not None and (operations := now.operations.total()):
         requests = "1 request" if operations == 1 else f"{operations:,} requests"
         yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
     if migration.freeze is None:
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
         return
-    at = _instant(migration.freeze["at"])
-    if now is not None and (changed := _changed(migration.freeze["sources"], now.sources)):
+    at = _instant_text(migration.freeze["at"])
+    if now is not None and (changed := _changed_sources(migration.freeze["sources"], now.sources)):
         hint = "crossdock migrate load; crossdock migrate freeze"
         if _undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
@@ -198,11 +198,11 @@ def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[s
     return sorted({name for each in tallies for name, tally in each.items() if tally["records"]["delivered"]})
 
 
-def _changed(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def _changed_sources(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name, digest in now.items() if frozen.get(name) != digest)
 
 
-def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]) -> Iterator[Obstacle]:
+def _reconciliation_obstacles(tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]) -> Iterator[Obstacle]:
     found = migration.reconciliation
     if found is None:
         yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
@@ -212,11 +212,11 @@ def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[st
         yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
     at = datetime.fromisoformat(found["at"])
     if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
-        what = f"reconciled before {_instant(migration.freeze['since'])}, since when the sources are known to be frozen"
-        yield Obstacle(what, _RECONCILE)
+        since = _instant_text(migration.freeze["since"])
+        yield Obstacle(f"reconciled before {since}, since when the sources are known to be frozen", _RECONCILE)
     if written := tx.migration_outcome.count_written_since(scopes, at):
         yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
 
 
-def _instant(text: str) -> str:
+def _instant_text(text: str) -> str:
     return instant_text(datetime.fromisoformat(text))

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
-from crossdock.migration.column_profile import ColumnProfile, place, profiles
+from crossdock.migration.column_profile import ColumnProfile, packed_place, profile_columns
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text
 from crossdock.values.records import JSON, LINE, RawBatch, columns_named, internal_column
@@ -34,17 +34,19 @@ class SourceProfile:
         self._bytes = 0
 
     def add(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
-        rows = _own(batch.load(), joined)
+        rows = _without_joined_rows(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
-        columns = _members(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
+        columns = _json_columns(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
         kept = [name for name in columns.columns if name in self.columns or self._has_room(name)]
         columns = columns.select(columns_named(kept))
         if not self._sources or self._sources[-1] != batch.source:
             self._sources.append(batch.source)
         self.rows += rows.height
         self._bytes += int(columns.estimated_size())
-        self._held.append(columns.with_columns(rows.select(place(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE))))
+        self._held.append(
+            columns.with_columns(rows.select(packed_place(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE)))
+        )
         if sum(frame.height for frame in self._held) >= _ROWS or self._bytes >= _BYTES:
             self.finish()
 
@@ -52,7 +54,7 @@ class SourceProfile:
         if not self._held:
             return
         rows = pl.concat(self._held, how="diagonal")
-        found = profiles(rows.drop(_PLACE), rows[_PLACE], self._sources)
+        found = profile_columns(rows.drop(_PLACE), rows[_PLACE], self._sources)
         for name, profile in found.items():
             self.columns[name].add(profile)
         self._held, self._sources, self._bytes = [], [], 0
@@ -65,7 +67,7 @@ class SourceProfile:
         return True
 
 
-def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
+def _without_joined_rows(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
@@ -73,18 +75,18 @@ def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
     return rows.select(columns_named(own))
 
 
-def _members(texts: Sequence[str | None]) -> pl.DataFrame:
-    items = [dict(_flat(exact_json.loads(text or "null"), "")) for text in texts]
+def _json_columns(texts: Sequence[str | None]) -> pl.DataFrame:
+    items = [dict(_flatten(exact_json.loads(text or "null"), "")) for text in texts]
     names = dict.fromkeys(name for item in items for name in item)
     cells = {name: [item.get(name) for item in items] for name in names}
     return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String), height=len(items))
 
 
-def _flat(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
+def _flatten(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
     """Yield the scalar members in *value* by dotted path, and the length of lists."""
     if isinstance(value, dict):
         for name, member in value.items():
-            yield from _flat(member, f"{path}.{name}" if path else name)
+            yield from _flatten(member, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         yield f"{path}[]", str(len(value))
     elif path:

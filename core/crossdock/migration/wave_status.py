@@ -24,7 +24,7 @@ class WaveStatus:
     delivered: int
     records: int
     open: OpenCounts
-    gate: Verdict | None
+    gate: GateVerdict | None
 
     @property
     def state(self) -> WaveState:
@@ -68,7 +68,7 @@ def wave_status(tx: Transaction, project: Project, migration: Migration | None, 
     run = tx.runs.get(last.run_id) if last else None
     approval = tx.migrations.approvals(migration.id).get(wave.name) if migration else None
     is_done = run is not None and run.status in COMPLETED
-    gate = verdict(wave.gate, opened, records, approval) if is_done else None
+    gate = gate_verdict(wave.gate, opened, records, approval) if is_done else None
     return WaveStatus(wave, run, has, records, opened, gate)
 
 
@@ -76,12 +76,12 @@ GateState = Literal["open", "closed", "waits for a person", "approved"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     state: GateState
     why: str
 
     @property
-    def word(self) -> str:
+    def display_word(self) -> str:
         """The decision for people, in a word that does not resemble an open record."""
         return "passed" if self.state == "open" else self.state
 
@@ -90,20 +90,20 @@ class Verdict:
         return self.state in {"open", "approved"}
 
 
-def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> Verdict:
+def gate_verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> GateVerdict:
     """Decide about a wave that was loaded to its end. An approval holds until more is open than when it was given."""
     found = f"{open_records.total:,} of {records:,} records open ({open_records})"
     if approval is not None and not open_records.exceeds(approval.open):
-        return Verdict("approved", f"{found}; {approval.approved_by} let it go on")
+        return GateVerdict("approved", f"{found}; {approval.approved_by} let it go on")
     if not _is_within(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
-        return Verdict("closed", f"{found}; {_limit(gate)} may be{more}")
+        return GateVerdict("closed", f"{found}; {_limit_text(gate)} may be{more}")
     if gate.person:
-        return Verdict("waits for a person", found)
-    return Verdict("open", found)
+        return GateVerdict("waits for a person", found)
+    return GateVerdict("open", found)
 
 
-def _limit(gate: Gate) -> str:
+def _limit_text(gate: Gate) -> str:
     """Describe how many records may be open. A limit of 0 is left out if there is another one."""
     number, percent = gate.rejected_at_most, gate.rejected_at_most_percent
     given = [text for limit, text in ((number, f"{number:,}"), (percent, f"{percent:g} %")) if limit]

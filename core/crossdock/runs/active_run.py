@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from itertools import groupby
 from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
@@ -19,24 +20,34 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
-from crossdock.runs.comparison_after_restore import Verification
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.comparison_after_restore import BindingVerification
 from crossdock.runs.intake_log import NoIntake, StateIntake
-from crossdock.runs.overdue_files import warn_of_overdue
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session
-from crossdock.runs.stop_requests import RunInterrupt, stopped_on_request
+from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
-from crossdock.state import AuditEntry, Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
+from crossdock.state import (
+    AuditEntry,
+    Intent,
+    MigrationPart,
+    OverdueBatch,
+    PendingNotice,
+    RunResult,
+    Transaction,
+    Unchanged,
+)
 from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.display_times import instant_text
 from crossdock.values.progress import Progress
+from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -96,7 +107,7 @@ class ActiveRun:
         part: MigrationPart | None = None,
         purpose: Purpose = SYNC,
     ) -> None:
-        self._session, self._timings = session, Timings.over(progress, session.clock)
+        self._session, self._timings = session, Timings.wrapping(progress, session.clock)
         self._interrupt = RunInterrupt(interrupt)
         self._priority, self._patience, self._attempt = priority, patience, attempt
         self._part, self._purpose = part, purpose
@@ -121,10 +132,10 @@ class ActiveRun:
                 self.report.messages.fail(name, refusal)
             self.records.begin_reading()
             whole = reads and names == self._session.project.selected([])
-            self.deliver(self.streams[:: -1 if children_first else 1], source or self._input, whole=whole)
+            self.deliver(self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole)
         return self.report
 
-    def _input(self, bound: BoundStream, tally: Tally, run: int) -> StreamInput:
+    def _new_stream_input(self, bound: BoundStream, tally: Tally, run: int) -> StreamInput:
         return StreamInput(bound, self._session.state, tally, run)
 
     @contextmanager
@@ -135,18 +146,18 @@ class ActiveRun:
             names: The names of its streams; if empty, only operations that the last run left are sent.
             answers_for: Streams whose open records the report counts; None for *names*.
         """
-        with self._session.beginning(self._attempt):
-            self._defects = self._session.unusable(names)
-            self._start()
+        with self._session.storing_failed_start(self._attempt):
+            self._defects = self._session.unusable_targets(names)
+            self._record_start()
         try:
             with ExitStack() as stack:
                 self.records = self._session.records.begin_run()
                 stack.callback(self.records.end)
                 stack.push(self._end_dispatchers)
                 stack.enter_context(
-                    stopped_on_request(self._session.state, self.report.run, self._interrupt, self._tell_of_stop)
+                    stop_on_request(self._session.state, self.report.run, self._interrupt, self._tell_of_stop)
                 )
-                self._bind(stack, names)
+                self._bind_streams(stack, names)
                 yield
         except BaseException as error:
             self.report.is_partial = True
@@ -154,7 +165,7 @@ class ActiveRun:
             raise
         finally:
             self.report.lasted = self._before + self._timings.end()
-            self._finish(names if answers_for is None else answers_for)
+            self._record_end(names if answers_for is None else answers_for)
 
     def _tell_of_stop(self) -> None:
         self.note("", "it was asked to stop, and settles what is in flight")
@@ -169,13 +180,13 @@ class ActiveRun:
         The report has errors of the delivery under the target's name or an empty one.
         """
         self._matches.expire()
-        self._running = self._deliveries(streams)
+        self._running = self._new_deliveries(streams)
         self._running.run(source, whole=whole)
 
-    def idle(self, why: str) -> None:
-        self._timings.proceed(why, None)
+    def show_idle(self, why: str) -> None:
+        self._timings.begin_part(why, None)
 
-    def reset(self) -> None:
+    def replace_dispatchers(self) -> None:
         """Replace the dispatchers: one that has failed delivers nothing more."""
         self._end_dispatchers(None, None, None)
         self._may_have_left = True
@@ -190,7 +201,7 @@ class ActiveRun:
 
     # ---- begin
 
-    def _start(self) -> None:
+    def _record_start(self) -> None:
         session, attempt, now = self._session, self._attempt, self._session.clock.now()
         day, job = attempt.business_date(now), attempt.job_name
         with session.state.begin() as tx:
@@ -198,7 +209,7 @@ class ActiveRun:
             run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
             if session.config is not None:
                 tx.run_configs.keep(run_id, session.config)
-            if (entry := attempt.audited(now)) is not None:
+            if (entry := attempt.audit_entry(now)) is not None:
                 entry = replace(entry, subject=f"run {run_id}")
                 tx.audit_log.put(replace(entry, outcome="begun"))
             if self._part is not None:
@@ -211,12 +222,14 @@ class ActiveRun:
             self._timings.warn(text)
             self.report.messages.warn("", text)
 
-    def _bind(self, stack: ExitStack, names: set[str]) -> None:
+    def _bind_streams(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.read_only() as tx:
             self._api_limits = stored_rate_limits.read(tx, connections, session.project.connections_reading_platform)
-            self.refused = {} if self._purpose.undoes else undo_in_progress.refusals(tx, names, session.project.scopes)
+            self.refused = (
+                {} if self._purpose.undoes else undo_in_progress.undo_refusals(tx, names, session.project.scopes)
+            )
         self._run = DeliveringRun(
             session.state,
             report.run,
@@ -249,7 +262,7 @@ class ActiveRun:
             reading=session.reading,
         )
         self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
-        self._verification = Verification(session, context, report.run, self._interrupt)
+        self._verification = BindingVerification(session, context, report.run, self._interrupt)
         self._verification.forget_last_snapshots(self.streams)
 
     def _job_run(self) -> JobRun | None:
@@ -262,10 +275,10 @@ class ActiveRun:
 
     # ---- deliver
 
-    def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
+    def _new_deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
         session, counts = self._session, SettlementCount(self.report)
         used = {bound.scope.target for bound in streams}
-        used |= set() if self._attempt.continues else self._others_left(used)
+        used |= set() if self._attempt.continues else self._other_targets_with_unsettled(used)
         targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
         places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
         deliveries = dict[str, TargetDelivery]()
@@ -273,13 +286,13 @@ class ActiveRun:
             try:
                 if (defect := self._defects.get(target.name)) is not None:
                     raise defect
-                deliveries[target.name] = self._delivery(target, streams, places[target.name])
+                deliveries[target.name] = self._new_target_delivery(target, streams, places[target.name])
             except AuthorCodeError as error:
                 self.report.messages.fail(places[target.name], error)
         self._may_have_left = not self._attempt.continues
         return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
 
-    def _others_left(self, used: set[str]) -> set[str]:
+    def _other_targets_with_unsettled(self, used: set[str]) -> set[str]:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
         with session.state.read_only() as tx:
@@ -290,7 +303,7 @@ class ActiveRun:
             session.resumed.add(name)
         return others & session.targets.keys()
 
-    def _delivery(self, target: Target, streams: Sequence[BoundStream], place: str) -> TargetDelivery:
+    def _new_target_delivery(self, target: Target, streams: Sequence[BoundStream], place: str) -> TargetDelivery:
         own = [bound for bound in streams if bound.scope.target == target.name]
         dispatcher = self._dispatcher(target)
         runner = StreamRunner(
@@ -325,8 +338,8 @@ class ActiveRun:
         return self._dispatchers[target.name][0]
 
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
-        session, ceiling = self._session, max(1, self._session.in_flight(target) // self._attempt.shared_by)
-        bucket, reduced = session.bucket(target), session.reduced(target)
+        session, ceiling = self._session, max(1, self._session.requests_in_flight(target) // self._attempt.shared_by)
+        bucket, reduced = session.bucket(target), session.bucket_share(target)
         allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
         def settled(item: Settlement) -> None:
@@ -350,7 +363,7 @@ class ActiveRun:
 
     # ---- end
 
-    def _finish(self, names: set[str]) -> None:
+    def _record_end(self, names: set[str]) -> None:
         """Count the open records, and record the end. A scheduled run that was stopped, or lost the state, goes on."""
         report, now = self.report, self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
@@ -360,7 +373,7 @@ class ActiveRun:
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
             tx.batches.mark_overdue(at=now)
-            warn_of_overdue(report.messages, tx.batches.overdue_batches())
+            _warn_of_overdue_files(report.messages, tx.batches.overdue_batches())
             report.open = tx.open_record_counts.by_stream(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached
@@ -384,7 +397,7 @@ class ActiveRun:
                 at=now,
             )
             if self._entry is not None:
-                tx.audit_log.put(_ended(self._entry, report))
+                tx.audit_log.put(_audit_entry_at_end(self._entry, report))
             stopped = self._interrupt.is_set() and not report.completed
             is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
             due_run = self._attempt.due_run
@@ -400,7 +413,7 @@ class ActiveRun:
         self._session.state.check_same_file()
 
 
-def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
+def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
     """Return what the audit log says of a run of a person at its end."""
     counts = {"delivered": sum(tally.delivered for tally in report.tallies.values()), "open": report.all_open.total}
     ended = replace(
@@ -411,3 +424,20 @@ def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
     return ended.ended_by(
         next(iter(report.errors.values()), InternalError("the tally does not balance", code="tally_unbalanced"))
     )
+
+
+_SHOWN_FILES = 3  # files of one stream
+
+
+def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
+    """Add a warning for each stream, with the first files and what to do."""
+    for stream, group in groupby(sorted(overdue, key=lambda each: each.stream), lambda each: each.stream):
+        files = list(group)
+        shown = ", ".join(f"{file.name} by {instant_text(file.due_at)}" for file in files[:_SHOWN_FILES])
+        more = f" and {len(files) - _SHOWN_FILES:,} more files" if len(files) > _SHOWN_FILES else ""
+        records = sum(file.records for file in files)
+        messages.warn(
+            stream,
+            f"{files[0].target} has not acknowledged {shown}{more}: {records:,} overdue; ask whether it has them, then"
+            f" run 'crossdock records resolve {stream}' with --delivered or --not-delivered",
+        )

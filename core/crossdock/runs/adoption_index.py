@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.resource_types import CHANGED, external_id
@@ -18,7 +19,6 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD
 
@@ -45,15 +45,15 @@ class LiveReader:
         with LiveRecords(self.profile, self.run) as live:
             for page in live.pages(resource, since):
                 self.check()
-                records = {self._id(record): record for record in page}
+                records = {self._valid_id(record): record for record in page}
                 with self.state.read_only() as tx:
-                    owners = _Owners(tx, self.scope, records)
-                index.add([self._value(*each, owners.owner_of(*each)) for each in records.items()])
+                    owners = _RecordOwners(tx, self.scope, records)
+                index.add([self._live_value(*each, owners.owner_of(*each)) for each in records.items()])
                 newest = max(filter(None, (newest, *map(_changed_at, page))), default=None)
         self._newest = newest
         self.run.progress.advance()
 
-    def _id(self, record: dict[str, Any]) -> str:
+    def _valid_id(self, record: dict[str, Any]) -> str:
         record_id = STANDARD.id_of(record)
         if record_id is None:
             raise RefusedError(
@@ -63,7 +63,7 @@ class LiveReader:
             )
         return record_id
 
-    def _value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:
+    def _live_value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:
         value = record.get(self.member)
         if not isinstance(value, str) or namespace not in {None, self.scope.namespace}:
             return LiveValue(record_id, None)
@@ -79,7 +79,7 @@ def _changed_at(record: dict[str, Any]) -> datetime | None:
     return None if at is None or at.tzinfo is None else at
 
 
-class _Owners:
+class _RecordOwners:
     """The namespaces of listed records that crossdock has delivered, or is about to deliver.
 
     A record belongs to its binding or to an unsettled operation on it. Otherwise it belongs to the record with its
@@ -99,13 +99,13 @@ class _Owners:
         owners = tx.bindings.owners(scope.target, scope.resource, list(page))
         self._by_id.update((target_id, namespace) for target_id, namespace, *_ in owners)
         self._by_name.update(
-            self._bound_names([name for record in page.values() if (name := _name(record)) is not None])
+            self._bound_external_ids([name for record in page.values() if (name := _external_id(record)) is not None])
         )
 
     def owner_of(self, record_id: str, record: dict[str, Any]) -> str | None:
-        return self._by_id.get(record_id) or self._by_name.get(_name(record) or "")
+        return self._by_id.get(record_id) or self._by_name.get(_external_id(record) or "")
 
-    def _bound_names(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _bound_external_ids(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield those of *names* that are external ids of bound records, each with its namespace."""
         keys: dict[str, list[str]] = defaultdict(list)
         for namespace, _, key in (name.partition(":") for name in names):
@@ -117,7 +117,7 @@ class _Owners:
             yield from ((external_id(namespace, key), namespace) for key in own if hashes[key] in bound)
 
 
-def _name(record: dict[str, Any]) -> str | None:
+def _external_id(record: dict[str, Any]) -> str | None:
     name = record.get("externalId")
     return name if isinstance(name, str) and ":" in name else None
 
@@ -135,11 +135,11 @@ class RunAdoptions:
             return None
         if bound.name not in self._made:
             run = bound.context.run
-            reader = LiveReader(self._profile, run, self._state, bound.scope, adopt.by, self._check)
+            reader = LiveReader(self._profile, run, self._state, bound.scope, adopt.by, self._raise_if_interrupted)
             self._made[bound.name] = LiveMatches(adopt.by, LiveIndex(), reader.read)
         return self._made[bound.name]
 
-    def _check(self) -> None:
+    def _raise_if_interrupted(self) -> None:
         if self._interrupt.is_set():
             raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
@@ -149,7 +149,7 @@ class RunAdoptions:
             each.expire()
 
 
-def note_matches(bound: BoundStream, new: int) -> None:
+def note_possible_adoptions(bound: BoundStream, new: int) -> None:
     """Note in a plan, which calls no platform, that some of the *new* records may be taken over instead."""
     adopt = bound.stream.adopt
     if isinstance(adopt, AdoptBy) and new:

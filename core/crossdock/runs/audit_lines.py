@@ -11,7 +11,7 @@ _SHOWN = ("at", "person", "address", "action", "subject", "reason", "before", "a
 _WORDS = {None: "none", True: "yes", False: "no"}
 
 
-def document(entry: AuditEntry) -> dict[str, Any]:
+def entry_document(entry: AuditEntry) -> dict[str, Any]:
     return {"id": entry.id} | {name: getattr(entry, name) for name in _SHOWN}
 
 
@@ -21,7 +21,7 @@ def change_text(entry: AuditEntry) -> str:
     return f"{before} -> {after or 'nothing'}" if before else after
 
 
-def sentence(entry: AuditEntry) -> str:
+def entry_text(entry: AuditEntry) -> str:
     """Return the whole entry but for its time, person and outcome."""
     remarks = (change_text(entry), entry.error, entry.reason and f"reason: {entry.reason}")
     return "; ".join((f"{entry.action}, {entry.subject}", *filter(None, remarks)))

@@ -1,6 +1,6 @@
 """One row of the audit log for each change by a person: in the transaction of the change, if it has only one.
 
-Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `failed_starts`.
+Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `run_attempt`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Change:
         """Note what was changed. The person may have given the *reason* with the command itself."""
         self.entry = replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
 
-    def done(
+    def store(
         self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "", subject: str = ""
     ) -> None:
         """Store what *tx* changes. The *subject* may be known only now."""
@@ -38,15 +38,15 @@ class Change:
 
 
 @contextmanager
-def changing(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
-    """Log a change of one transaction, which calls `Change.done`. An error of the block is logged in place of it."""
+def logged_change(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
+    """Log a change of one transaction, which calls `Change.store`. An error of the block is logged in place of it."""
     change = Change(AuditEntry.new(action, subject, at=clock.now()))
     try:
         yield change
     except NotConfirmedError:
         raise
     except CrossdockError as error:
-        _log(project, change.entry, error)
+        _log_error(project, change.entry, error)
         raise
 
 
@@ -59,16 +59,16 @@ def change_exclusively(
     clock: Clock,
     restored: bool = False,
 ) -> T:
-    """Run *work* in one transaction while no run uses the state. It calls `Change.done`."""
+    """Run *work* in one transaction while no run uses the state. It calls `Change.store`."""
     with (
-        changing(project, action, subject, clock=clock) as change,
+        logged_change(project, action, subject, clock=clock) as change,
         project.exclusive_state(restored=restored) as state,
     ):
         return state.run_transaction(lambda tx: work(tx, change))
 
 
 @contextmanager
-def lasting_change(
+def logged_long_change(
     project: Project, action: str, subject: str, *, clock: Clock, unlogged: Callable[[str], None] | None = None
 ) -> Iterator[Change]:
     """Log the beginning and the end of a change that is not one transaction; the block calls `Change.note`.
@@ -77,7 +77,7 @@ def lasting_change(
     """
     change = Change(AuditEntry.new(action, subject, at=clock.now()))
     try:
-        _put(project, replace(change.entry, outcome="begun"))
+        _store_entry(project, replace(change.entry, outcome="begun"))
     except StateError as error:
         if unlogged is None:
             raise
@@ -87,29 +87,29 @@ def lasting_change(
     try:
         yield change
     except BaseException as error:
-        _log(project, change.entry, as_crossdock_error(error))
+        _log_error(project, change.entry, as_crossdock_error(error))
         raise
     try:
-        _put(project, change.entry)
+        _store_entry(project, change.entry)
     except StateError as error:
         message = f"'{action}' is done, but the audit log only has its beginning: {error.message}"
         raise StateError(message, where=error.where, hint=error.hint, code="audit_incomplete") from error
 
 
-def _put(project: Project, entry: AuditEntry) -> None:
+def _store_entry(project: Project, entry: AuditEntry) -> None:
     with closing(project.open_state()) as state:
         state.run_transaction(lambda tx: tx.audit_log.put(entry))
 
 
-def _log(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
+def _log_error(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     """Log *error*. If that fails for another reason, the error says so as well."""
     try:
-        _put(project, entry.ended_by(error))
+        _store_entry(project, entry.ended_by(error))
     except CrossdockError as unwritten:
-        add_unlogged(error, unwritten)
+        add_unlogged_hint(error, unwritten)
 
 
-def add_unlogged(error: CrossdockError, unwritten: CrossdockError) -> None:
+def add_unlogged_hint(error: CrossdockError, unwritten: CrossdockError) -> None:
     """Add to *error* that the audit log does not have it, unless it is the reason of that itself."""
     if unwritten.message == error.message:
         return

@@ -12,7 +12,7 @@ Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 """The live bindings to records of the platform, by the records' ids."""
 
 
-class InDoubt(NamedTuple):
+class InDoubtResult(NamedTuple):
     """The result for an operation in doubt, with the id of its record if it was executed and is not a delete."""
 
     outcome: Literal["delivered", "not delivered", "unknown"]

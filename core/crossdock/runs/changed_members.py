@@ -51,7 +51,7 @@ def changed_members(state: RunDetails, run_id: int, masks: PersonalDataMasks | N
     first = state.first_operations(run_id, limit=LOOKED_AT)
     found: dict[tuple[str, str], ChangedMember] = {}
     for update in first.updates:
-        for member, differences in _by_member(update, masks).items():
+        for member, differences in _differences_by_member(update, masks).items():
             changed = found.setdefault((update.stream, member), ChangedMember(update.stream, member))
             changed.times += 1
             if masks is not None and len(changed.examples) < EXAMPLES:
@@ -60,13 +60,15 @@ def changed_members(state: RunDetails, run_id: int, masks: PersonalDataMasks | N
     return ChangedMembers(tuple(ordered), first.number, first.are_all)
 
 
-def document(changed: ChangedMembers) -> dict[str, Any]:
+def changed_members_document(changed: ChangedMembers) -> dict[str, Any]:
     """Return *changed* as ``--json`` prints it, without values."""
     members = [{"stream": each.stream, "member": each.member, "updates": each.times} for each in changed.members]
     return {"operations": changed.operations, "are_all": changed.are_all, "members": members}
 
 
-def _by_member(update: DeliveredUpdate, masks: PersonalDataMasks | None) -> dict[str, list[MemberDifference]]:
+def _differences_by_member(
+    update: DeliveredUpdate, masks: PersonalDataMasks | None
+) -> dict[str, list[MemberDifference]]:
     personal: Iterable[str] = () if masks is None else masks.personal_members(update.stream, update.scope)
     found: dict[str, list[MemberDifference]] = {}
     for each in member_differences(update.before, update.after, frozenset(personal)):

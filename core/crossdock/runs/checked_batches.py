@@ -14,7 +14,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.mapping.own_external_ids import at_source
+from crossdock.mapping.own_external_ids import keys_at_source
 from crossdock.printable import is_storable
 from crossdock.values.author_code import guarded, masked_text, place_of_code
 from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch
@@ -31,12 +31,12 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
     """
     latest: str | None = None
-    guard, observe, whole_list = _Guard(bound), bound.context.run.observe, _WholeList(bound.stream)
-    with code_of(bound, "pull", lambda: latest):
+    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _WholeList(bound.stream)
+    with guarded_stream_code(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
-            for read in _read_by(bound, batches):
-                batch = _checked(bound, read, latest)
+            for read in _attribute_lists_to_stream(bound, batches):
+                batch = _check_item(bound, read, latest)
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
@@ -47,13 +47,13 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 bound.context.run.reading.mark_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
-                yield guard.around(whole_list.with_place(batch))
+                yield guard.wrap(whole_list.with_place(batch))
         finally:
             if isinstance(batches, Generator):
                 batches.close()
 
 
-def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
+def _attribute_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
     """Attribute the lists that are read for *batches* to the stream."""
     following = iter(batches)
     while True:
@@ -65,12 +65,12 @@ def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
         yield batch
 
 
-def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
+def existing_batches(bound: BoundStream) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `existing`, with the errors of `pulled_batches`."""
     latest: str | None = None
-    with code_of(bound, "existing", lambda: latest):
-        for read in _read_by(bound, bound.stream.existing(bound.context)):
-            batch = _checked_rows(bound, read, latest, "existing")
+    with guarded_stream_code(bound, "existing", lambda: latest):
+        for read in _attribute_lists_to_stream(bound, bound.stream.existing(bound.context)):
+            batch = _check_batch(bound, read, latest, "existing")
             latest = batch.source
             yield batch
 
@@ -78,17 +78,17 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
 def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
-    guard = _Guard(bound, "fetch")
-    size, keys = bound.stream.fetch_size, at_source(bound.stream.own_keys, keys)
-    with code_of(bound, "fetch", lambda: latest):
+    guard = _CallableGuard(bound, "fetch")
+    size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
+    with guarded_stream_code(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
-                batch = _checked_rows(bound, read, latest, "fetch")
+                batch = _check_batch(bound, read, latest, "fetch")
                 latest = batch.source
-                yield guard.around(batch)
+                yield guard.wrap(batch)
 
 
-def code_of(
+def guarded_stream_code(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
     return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
@@ -112,58 +112,60 @@ class _WholeList:
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))
 
 
-class _Guard:
+class _CallableGuard:
     """Wraps callables of a batch so that they raise the errors of `pulled_batches`. Equal callables stay equal."""
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
         self._bound, self._method = bound, method
         self._made: dict[Again | Callable[[], str], Any] = {}
 
-    def around(self, batch: RawBatch) -> RawBatch:
+    def wrap(self, batch: RawBatch) -> RawBatch:
         again, proof = batch.again, batch.proof
         if again is not None and again not in self._made:
-            self._made[again] = self._reading(again, batch.source, batch.load().columns)
+            self._made[again] = self._guarded_again(again, batch.source, batch.load().columns)
         if proof is not None and proof.content not in self._made:
-            self._made[proof.content] = self._naming(proof.content, batch.source)
+            self._made[proof.content] = self._guarded_content(proof.content, batch.source)
         if proof is not None:
             content = self._made[proof.content]
             proof = replace(proof, content=content, counted=bool(proof.counted), cut=bool(proof.cut))
         return replace(batch, again=None if again is None else self._made[again], proof=proof)
 
-    def _reading(self, again: Again, source: str, columns: Collection[str]) -> Again:
+    def _guarded_again(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-            with code_of(self._bound, self._method, lambda: source):
+            with guarded_stream_code(self._bound, self._method, lambda: source):
                 frames: Iterable[object] = again(lines)
                 for rows in frames:
                     if not isinstance(rows, pl.DataFrame) or not {*columns} <= {*rows.columns}:
                         wrong = "yielded a batch that has other columns, or no rows, when it is read again"
-                        raise _defect(self._bound, self._method, wrong, source)
+                        raise _defect_error(self._bound, self._method, wrong, source)
                     yield rows
 
         return read
 
-    def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
+    def _guarded_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
-            with code_of(self._bound, self._method, lambda: source):
+            with guarded_stream_code(self._bound, self._method, lambda: source):
                 made: object = content()
-            if not _is_text(made):
-                raise _defect(self._bound, self._method, "yielded a proof whose content is not storable text", source)
+            if not _is_storable_text(made):
+                raise _defect_error(
+                    self._bound, self._method, "yielded a proof whose content is not storable text", source
+                )
             return made
 
         return name
 
 
-def _checked(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
+def _check_item(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
     if not isinstance(read, Checkpoint):
-        return _checked_rows(bound, read, latest, "pull")
-    if not _is_text(read.cursor):
-        raise _defect(bound, "pull", "yielded a checkpoint whose cursor is not storable text", latest)
+        return _check_batch(bound, read, latest, "pull")
+    if not _is_storable_text(read.cursor):
+        raise _defect_error(bound, "pull", "yielded a checkpoint whose cursor is not storable text", latest)
     return read
 
 
-def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
+def _check_batch(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
     if not isinstance(read, RawBatch):
-        raise _defect(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
+        raise _defect_error(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
     if (wrong := next(_wrong_facts(bound, read, method), None)) is None:
         try:
             rows = read.load()
@@ -172,7 +174,7 @@ def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: 
         else:
             wrong = None if method == "existing" else _wrong_lines(rows, are_grouped=bool(bound.stream.group_by))
     if wrong is not None:
-        raise _defect(bound, method, f"yielded a batch {wrong}", latest)
+        raise _defect_error(bound, method, f"yielded a batch {wrong}", latest)
     return read
 
 
@@ -180,9 +182,9 @@ def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[s
     rows: object = batch.rows
     proof: object = batch.proof
     deleted: object = batch.deleted
-    if not _is_text(batch.source):
+    if not _is_storable_text(batch.source):
         yield "whose source is not storable text"
-    if batch.cursor is not None and not _is_text(batch.cursor):
+    if batch.cursor is not None and not _is_storable_text(batch.cursor):
         yield "whose cursor is not storable text"
     if not isinstance(rows, pl.DataFrame | Path):
         yield f"whose rows are a {type(rows).__name__} instead of a polars.DataFrame"
@@ -213,20 +215,20 @@ def _are_ascending(lines: pl.Series) -> bool:
     return bool((lines.slice(1) > lines.slice(0, max(len(lines) - 1, 0))).all())
 
 
-def _is_text(value: object) -> TypeGuard[str]:
+def _is_storable_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and is_storable(value)
 
 
 def _is_proof(proof: object) -> bool:
     content: object = getattr(proof, "content", None)
-    return isinstance(proof, Proof) and callable(content) and _is_text(proof.export)
+    return isinstance(proof, Proof) and callable(content) and _is_storable_text(proof.export)
 
 
 def _is_key(key: object) -> bool:
     return isinstance(key, tuple | list) and all(part is None or isinstance(part, str) for part in key)
 
 
-def _defect(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
+def _defect_error(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
     read = f" after {latest}" if latest else ""
     place = place_of_code(bound.stream, method)
     return ConnectorError(

@@ -27,7 +27,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
 from crossdock.runs.differences import Correction
-from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_of
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_hash
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 AT_ONCE = 500  # bindings that are read and written together
 
 
-def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
+def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
     """Return the resources that are compared with their targets, as target and resource: those that can be read."""
     return [
         (target.name, name)
@@ -54,7 +54,7 @@ def written_resources(project: Project, target: Target) -> set[str]:
     return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
 
 
-class Forgotten:
+class RecordsForgottenByState:
     """Sent records of the platform that a restored state may have forgotten.
 
     Once a list was compared, the state has a binding for each record with an external id, unless an operation on it is
@@ -70,7 +70,7 @@ class Forgotten:
     def add(self, resource: str, comparison: LiveComparison) -> None:
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
-    def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
+    def add_compared_before(self, compared: AbstractSet[str], last_restored: int) -> None:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
         self._compared_before, self._last_restored = compared, last_restored
 
@@ -84,16 +84,16 @@ class Forgotten:
         if intent.resource not in self._named:
             return None
         named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
-        ids = self._unnamed[intent.resource].get(content_of(payload_after(intent)))
+        ids = self._unnamed[intent.resource].get(content_hash(payload_after(intent)))
         return named or (ids.pop() if ids else None)
 
 
-class Verification:
+class BindingVerification:
     """Verifies the bindings of one run's targets. Requests to the platform take the tokens of deliveries."""
 
     def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
         self._session, self._state, self._run, self._run_id = session, session.state, run, run_id
-        self._interrupt, self.forgotten = interrupt, Forgotten()
+        self._interrupt, self.forgotten = interrupt, RecordsForgottenByState()
 
     def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
         """Have the last snapshots of a restored state read again: later ones may have changed their records."""
@@ -113,7 +113,7 @@ class Verification:
             found = tx.unverified.resources_with_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
-            self.forgotten.remember(named - declared, last_restored)
+            self.forgotten.add_compared_before(named - declared, last_restored)
         found |= declared & written_resources(self._session.project, target)
         resources = [name for name in target.resources if name in found]
         if not resources:
@@ -124,9 +124,9 @@ class Verification:
         from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs compare
 
         with LiveRecords(self._session.project.platform, self._run) as live:
-            self._each(resources, partial(self._read, live, target))
+            self._compare_each(resources, partial(self._compare_lists, live, target))
 
-    def _each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
+    def _compare_each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
         """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
         for resource in resources:
             try:
@@ -136,32 +136,32 @@ class Verification:
 
     # ---- lists of the platform
 
-    def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
-        comparison = self._comparison(target, resource)
-        self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
+    def _compare_lists(self, live: LiveRecords, target: Target, resource: str) -> None:
+        comparison = self._new_comparison(target, resource)
+        self._begin_progress(f"comparing {resource.replace('_', ' ')} records with the platform")
         self._state.run_transaction(lambda tx: tx.unrecorded_references.begin_reading(PLATFORM, resource))
         for page in live.pages(cast("ResourceName", resource)):
-            self._check()
+            self._raise_if_interrupted()
             bound = comparison.compare_page(page)
-            self._write(comparison, [each for bindings in bound.values() for each in bindings])
+            self._store_results(comparison, [each for bindings in bound.values() for each in bindings])
             unrecorded_references.store_unrecorded_references(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
-        self._write(comparison, [])
+        self._store_results(comparison, [])
         self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
-        self._keep_contributions(comparison, resource)
+        self._verify_contributions(comparison, resource)
         self.forgotten.add(resource, comparison)
         if not target.resources[resource].write_once:
-            self._state.run_transaction(partial(self._end, resource))
+            self._state.run_transaction(partial(self._end_comparison, resource))
 
-    def _end(self, resource: str, tx: Transaction) -> None:
+    def _end_comparison(self, resource: str, tx: Transaction) -> None:
         """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""
         last = tx.runs.last_restored_intent()
         left = (each for each in tx.intents.unsettled() if each.id <= last)
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.clear_resource(PLATFORM, resource)
 
-    def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
+    def _verify_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
@@ -171,9 +171,9 @@ class Verification:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.run_transaction(partial(self._keep, kept))
+            self._state.run_transaction(partial(self._verify_or_bury, kept))
 
-    def _keep(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+    def _verify_or_bury(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
             again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
@@ -187,14 +187,14 @@ class Verification:
         allowance = Allowance(session.clock, session.bucket(target))
         with closing(target.client()) as client:
             look_ups = LookUps(target, client, allowance, session.clock, self._state)
-            self._each(resources, partial(self._look_up, look_ups, target))
+            self._compare_each(resources, partial(self._compare_by_look_up, look_ups, target))
 
-    def _look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
+    def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:
-            self._believe(target, resource)
+            self._verify_without_look_up(target, resource)
             return
-        comparison = self._comparison(target, resource)
-        self._begin(f"comparing {resource.replace('_', ' ')} records with {target.name}")
+        comparison = self._new_comparison(target, resource)
+        self._begin_progress(f"comparing {resource.replace('_', ' ')} records with {target.name}")
         after: tuple[str, int] | None = None
         while True:
             with self._state.read_only() as tx:
@@ -202,10 +202,10 @@ class Verification:
             if not page:
                 break
             for scope, binding in page:
-                self._check()
+                self._raise_if_interrupted()
                 comparison.compare_looked_up(scope, binding, look_ups.look_up_record(resource, binding.target_id))
                 self._run.progress.advance()
-            self._write(comparison, page)
+            self._store_results(comparison, page)
             after = page[-1][0].namespace, page[-1][1].key_hash
 
         def compared(tx: Transaction) -> bool:
@@ -220,7 +220,7 @@ class Verification:
                 f"look for them among all {noun} there",
             )
 
-    def _believe(self, target: Target, resource: str) -> None:
+    def _verify_without_look_up(self, target: Target, resource: str) -> None:
         """Verify the bindings to a target that cannot be asked, as one that takes files. New records are in doubt."""
 
         def believed(tx: Transaction) -> bool:
@@ -238,7 +238,7 @@ class Verification:
 
     # ---- results
 
-    def _comparison(self, target: Target, resource: str) -> LiveComparison:
+    def _new_comparison(self, target: Target, resource: str) -> LiveComparison:
         kind, scopes = target.resources[resource], self._session.project.scopes.values()
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
@@ -255,9 +255,9 @@ class Verification:
             remembered=remembered,
         )
 
-    def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
+    def _store_results(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
         """Store the corrections of *comparison*. Everything else in *compared* is verified."""
-        corrections = comparison.written()
+        corrections = comparison.pop_corrections()
         right = [
             (scope, binding)
             for scope, binding in compared
@@ -270,12 +270,12 @@ class Verification:
             for scope, binding in right:
                 tx.bindings.mark_verified(scope, [binding])
             for (scope, key_hash), each in corrections.items():
-                self._correct(tx, scope, key_hash, each)
+                self._store_correction(tx, scope, key_hash, each)
 
         if right or corrections:
             self._state.run_transaction(write)
 
-    def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
+    def _store_correction(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
         before, found, at = correction.before, correction.binding, self._now()
         if before is None and not tx.runs.is_restored():
             return  # it has the record's external id, but the state has forgotten nothing
@@ -291,12 +291,12 @@ class Verification:
         tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
         tx.bindings.mark_verified(scope, [found])
 
-    def _begin(self, what: str) -> None:
+    def _begin_progress(self, what: str) -> None:
         self._run.progress.begin(what, None)
 
     def _now(self) -> datetime:
         return self._session.clock.now()
 
-    def _check(self) -> None:
+    def _raise_if_interrupted(self) -> None:
         if self._interrupt.is_set():
             raise StoppedError("stopped while comparing the state with a target", hint="run again to continue")

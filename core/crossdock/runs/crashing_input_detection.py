@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.run_context import ReadingMarker
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+from crossdock.values import yaml_reader
 from crossdock.values.clock import Clock
+from crossdock.values.environment_variables import escape_dollars
 
 
 @dataclass(slots=True)
-class _Place:
+class _ReadingSlot:
     number: int
     mark: ReadingMark
     suspected: bool = False
@@ -33,58 +41,58 @@ class MarkedReading(ReadingMarker):
 
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:
-        number = self._free()
-        self._own.place = _Place(number, ReadingMark(stream))
+        number = self._take_free_number()
+        self._own.place = _ReadingSlot(number, ReadingMark(stream))
         try:
-            self._begin(ReadingMark(stream))
+            self._put_mark(ReadingMark(stream))
             yield
         finally:
-            self._end()
+            self._remove_mark()
             self._own.place = None
             self._taken.discard(number)
 
     def mark_file(self, name: str, content: str) -> None:
-        place: _Place | None = getattr(self._own, "place", None)
+        place: _ReadingSlot | None = getattr(self._own, "place", None)
         if place is not None:
-            self._end()
-            self._begin(replace(place.mark, name=name, content=content, batches=0))
+            self._remove_mark()
+            self._put_mark(replace(place.mark, name=name, content=content, batches=0))
 
     def mark_batch(self) -> None:
-        place: _Place | None = getattr(self._own, "place", None)
+        place: _ReadingSlot | None = getattr(self._own, "place", None)
         if place is not None:
             place.mark = replace(place.mark, batches=place.mark.batches + 1)
             self._marks.put(place.number, place.mark)
 
-    def _begin(self, mark: ReadingMark) -> None:
-        place: _Place = self._own.place
+    def _put_mark(self, mark: ReadingMark) -> None:
+        place: _ReadingSlot = self._own.place
         place.mark = mark
         self._marks.put(place.number, mark)
         if self._suspects:
-            place.suspected = self._try(mark)
+            place.suspected = self._is_suspected(mark)
 
-    def _try(self, mark: ReadingMark) -> bool:
+    def _is_suspected(self, mark: ReadingMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
         with self._state.read_only() as tx:
             found = tx.crashing_inputs.get(mark)
         if found is None:
             return False
         if found.set_aside_at is not None:
-            raise _set_aside(mark, found.killed)
+            raise _set_aside_error(mark, found.killed)
         if not (found.needs_trial_process and self._kills(mark.stream)):
             return True
         with self._state.begin() as tx:
             killed = tx.crashing_inputs.set_aside(mark, at=self._clock.now())
-        raise _set_aside(mark, killed)
+        raise _set_aside_error(mark, killed)
 
-    def _end(self) -> None:
-        place: _Place = self._own.place
+    def _remove_mark(self) -> None:
+        place: _ReadingSlot = self._own.place
         self._marks.put(place.number, None)
         if place.suspected:
             place.suspected = False
             with self._state.begin() as tx:
                 tx.crashing_inputs.forget(place.mark)
 
-    def _free(self) -> int:
+    def _take_free_number(self) -> int:
         with self._numbers:
             number = next(number for number in range(1, len(self._taken) + 2) if number not in self._taken)
             self._taken.add(number)
@@ -109,7 +117,7 @@ def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> 
         marks.close()
 
 
-def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
+def _set_aside_error(mark: ReadingMark, killed: int) -> RefusedError:
     again = f"to read it once more, for example with more memory: crossdock state readmit {mark.stream}"
     if mark.name:
         message = f"is set aside, because reading it has killed the process {killed} times"
@@ -119,3 +127,34 @@ def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
     return RefusedError(
         message, where=mark.stream, hint=f"see what its source answers; {again}", code="input_kills_process"
     )
+
+
+_FATAL = {
+    -each for each in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
+}
+
+
+def kills_process(project: Project, stream: str) -> bool:
+    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
+    files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
+    command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
+    if project.values is not None:
+        command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
+        folder, given = project.folder, escape_dollars(yaml_reader.dumped(project.values))
+    modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", *command],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | modules,
+    )
+    try:
+        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+        process.communicate(given.encode())
+        return process.returncode in _FATAL
+    finally:
+        process.kill()
+        process.wait()

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord, kept_records
+from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
 from crossdock.runs import stream_input
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.unchanged_waits import Idle
+from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import DeadLetter, Intent, RecordFilter, State
 from crossdock.values.tally import Tally
 
 
-class Replay:
+class ReplayInput:
     """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records."""
 
     finds_changes, named = False, None
@@ -26,7 +26,7 @@ class Replay:
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
-        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), Idle(), ()
+        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), IdleWaits(), ()
         self.postponed = 0
 
     def close(self) -> None:
@@ -60,7 +60,9 @@ class Replay:
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
-        return kept_records(self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters))
+        return stored_records_prepared_again(
+            self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters)
+        )
 
     def update_estimate(self) -> UpdateCandidates:
         """Return no candidates: an operator chose these records, and the limits apply to what a source brings."""

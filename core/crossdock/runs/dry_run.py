@@ -18,7 +18,7 @@ from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext
 from crossdock.runs import stored_rate_limits
-from crossdock.runs.adoption_index import note_matches
+from crossdock.runs.adoption_index import note_possible_adoptions
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
 from crossdock.runs.planned_files import PlannedFiles
@@ -29,7 +29,7 @@ from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
-from crossdock.runs.planning.removals import Removals, verb
+from crossdock.runs.planning.removals import Removals, operation_verb
 from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
@@ -58,7 +58,7 @@ def plan(
 ) -> PlanResult:
     """Pass to *listener* what `crossdock.runs.runner.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
+        return plan_with_state(project, state, selection, listener, clock, progress, summed=summed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class CorrectedState:
     corrections: Sequence[ExpectedDelivery]
 
 
-def look_ahead(
+def plan_with_state(
     project: Project,
     state: State,
     selection: list[str],
@@ -89,7 +89,7 @@ def look_ahead(
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
             )
-            refused = {} if corrected else undo_in_progress.refusals(tx, names, project.scopes)
+            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
@@ -106,13 +106,13 @@ def look_ahead(
             preview.expected.add(correction)
         with state.assuming_delivered(preview.expected):
             for bound in streams:
-                preview.stream(bound, summed=summed)
+                preview.plan_stream(bound, summed=summed)
             preview.decide_held_records()
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
-            note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
+            note_possible_adoptions(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
             _note_unverified(bound, state)
-        planned = preview.finished()
+        planned = preview.finish()
     for error in left:
         planned.errors.setdefault("", error)
     return planned
@@ -158,17 +158,15 @@ class _Preview:
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
         names = {bound.name for bound in streams}
-        self._left = UnsettledOperations.sorted_out(
-            unsettled, targets, now, streams=names, state_restored=self._restored
-        )
+        self._left = UnsettledOperations.grouped(unsettled, targets, now, streams=names, state_restored=self._restored)
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
-            self._count_left(intent)
-        self._first_steps.update(self._left.count(self._tally, listener, targets))
-        self._expect(self._left.sent_first)
+            self._count_unsettled(intent)
+        self._first_steps.update(self._left.count_and_report(self._tally, listener, targets))
+        self._expect_delivered(self._left.sent_first)
 
-    def finished(self) -> PlanResult:
+    def finish(self) -> PlanResult:
         with self._state.read_only() as tx:
             self.result.files = self._files.files(tx, self._now)
         needed = Counter(file.target for file in self.result.files)
@@ -195,28 +193,28 @@ class _Preview:
         self.result.operations[kind] += 1
         self.result.requests[scope.target, stream] += 1
 
-    def _count_left(self, intent: Intent) -> None:
+    def _count_unsettled(self, intent: Intent) -> None:
         scope = intent.scope
         if intent.place is not None:
-            self._files.add_left(intent)
+            self._files.add_stored(intent)
         else:
-            self._count_at(scope, intent, "resend")
+            self._count_for_target(scope, intent, "resend")
 
-    def _count_at(self, scope: Scope, operation: Intent | Operation, request: str) -> None:
-        if self._files.takes(scope.target, scope.resource):
+    def _count_for_target(self, scope: Scope, operation: Intent | Operation, request: str) -> None:
+        if self._files.is_sent_in_files(scope.target, scope.resource):
             self._files.add(scope, operation)
         else:
             self._operations[scope.target, scope.resource, request] += 1
 
-    def _expect(self, intents: list[Intent]) -> None:
+    def _expect_delivered(self, intents: list[Intent]) -> None:
         for intent in intents:
             self.expected.add(expected_delivery(intent))
 
     # ---- streams
 
-    def stream(self, bound: BoundStream, *, summed: bool) -> None:
+    def plan_stream(self, bound: BoundStream, *, summed: bool) -> None:
         if bound.kind.write_once:
-            self._expect(self._held)
+            self._expect_delivered(self._held)
             self._held = []
         if bound.stream.contributes:
             self._expect_to_contribute(bound)
@@ -228,7 +226,7 @@ class _Preview:
         held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
         waiting = WaitingOnce(held, self._listener)
         self._waiting.append((bound, held, waiting))
-        while self._part(bound, stream_input, held, waiting) and stream_input.has_more:
+        while self._plan_part(bound, stream_input, held, waiting) and stream_input.has_more:
             pass
         if missing := bound.context.run.failures.get(bound.name):
             self.result.errors.setdefault(bound.name, without_traceback(missing))
@@ -253,18 +251,20 @@ class _Preview:
                 planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
-                self._pass_on_rounds(planner, chunks, waiting)
-        for each in chain.from_iterable(each.rounds(self._removing) for each in self._referring.values()):
+                self._show_rounds(planner, chunks, waiting)
+        for each in chain.from_iterable(each.rounds(self._removal_planner) for each in self._referring.values()):
             for decided in each.chunks:
-                self._pass_on(decided)
+                self._show_decisions(decided)
         for bound, held, waiting in self._waiting:
             if bound.name not in self.result.errors:
                 planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
-                self._pass_on_rounds(planner, planner.reject(held.overdue()), waiting)
+                self._show_rounds(planner, planner.plan_rejections(held.pop_late()), waiting)
             waiting.finish()
-            self._tally(bound.name).count("carried_on", held.discard())
+            self._tally(bound.name).count("carried_on", held.discard_all())
 
-    def _part(self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce) -> bool:
+    def _plan_part(
+        self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce
+    ) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         left = (*self._left.in_doubt, *self._left.nowhere, *self._held, *self._left.awaited)
@@ -278,20 +278,20 @@ class _Preview:
             return False
         if stream_input.digest:
             self.result.sources[bound.name] = stream_input.digest
-        tally.count("carried_on", held.forget(stream_input.waited))
+        tally.count("carried_on", held.remove(stream_input.waited))
         if rejected_before := tally.records["rejected"] - rejected:  # nothing of the part is decided yet
             self.result.rejected_before[bound.name] += rejected_before
-        if self._is_refused(bound, stream_input):
+        if self._withhold_updates(bound, stream_input):
             return False
         repeated = stream_input.scan.repeated_keys(with_examples=bound.context.run.observe is not None)
         self.result.repeated_keys.setdefault(bound.name, repeated)
-        for dead_letter in stream_input.scan.keyless:
+        for dead_letter in stream_input.scan.dead_letters_without_key:
             self._listener.refused(dead_letter)
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.failure_count(), stream_input.removals
         planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.operations)
-        self._pass_on_rounds(planner, planner.decide(reads), waiting)
-        planner.pass_over(reads)
+        self._show_rounds(planner, planner.decide(reads), waiting)
+        planner.count_carried_on(reads)
         planner.finish()
         if planner.stopped is not None:
             self._fail(bound, planner.stopped)
@@ -306,14 +306,14 @@ class _Preview:
     def _tally(self, stream: str) -> Tally:
         return self.result.tallies.setdefault(stream, Tally())
 
-    def _pass_on_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingOnce) -> None:
+    def _show_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingOnce) -> None:
         while chunks is not None:
             for decided in chunks:
-                self._pass_on(decided)
+                self._show_decisions(decided)
                 waiting.add(decided)
             chunks = planner.next_round()
 
-    def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
+    def _withhold_updates(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
         found = stream_input.update_estimate()
         try:
@@ -321,7 +321,7 @@ class _Preview:
             if withheld is None:
                 return False
             self._fail(bound, withheld.refusal)
-            for operation in update_limits.updates(self._state, bound, found, self._known):
+            for operation in update_limits.planned_updates(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
             self._fail(bound, error)
@@ -338,7 +338,7 @@ class _Preview:
     ) -> Planner:
         return Planner(held, tally, None, gone=gone, failing=failing, operations=operations, at_once=_AT_ONCE)
 
-    def _removing(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
+    def _removal_planner(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
         nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
         return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCount(bound, None))
 
@@ -351,16 +351,16 @@ class _Preview:
             self.result.left_alone[bound.name] = left_alone
         if held is None:
             return
-        planner = self._removing(bound, replace(gone, removed=tuple(held.key_hashes)), Tally())
+        planner = self._removal_planner(bound, replace(gone, removed=tuple(held.key_hashes)), Tally())
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)
 
     # ---- decisions
 
-    def _pass_on(self, decided: PlannedChunk) -> None:
+    def _show_decisions(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
-            self._operation(operation)
+            self._plan_operation(operation)
         for dead_letter in decided.dead_letters:
             self._listener.refused(dead_letter)
         for binding in decided.suppressed:
@@ -376,12 +376,12 @@ class _Preview:
         intent, identity = item.intent, item.intent.identity
         self._left.awaited = [each for each in self._left.awaited if each.id != intent.id]
         if intent.status == "delivered":
-            self._expect([intent])
+            self._expect_delivered([intent])
         else:
             facts = identity.key_hash, identity.fingerprint, identity.position, "rejected", intent.step
             self.expected.add_refusal(identity.stream, DeadLetterFacts(*facts))
 
-    def _operation(self, operation: Operation) -> None:
+    def _plan_operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
         target = self._targets[scope.target]
@@ -392,9 +392,9 @@ class _Preview:
             return
         if record in self._doubtful:
             return  # the second step of a create in doubt
-        self._count_request(verb(operation), identity.stream, scope)
-        self._count_at(scope, operation, verb(operation))
-        self._referring[scope.target].plan(operation)
+        self._count_request(operation_verb(operation), identity.stream, scope)
+        self._count_for_target(scope, operation, operation_verb(operation))
+        self._referring[scope.target].note_planned_references(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

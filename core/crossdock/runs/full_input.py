@@ -61,27 +61,27 @@ class FullInput(StreamInput):
     def _is_snapshot(self) -> bool:
         return False
 
-    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
+    def _mapping_changed_since(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
         return ""
 
-    def _known(self) -> pl.DataFrame:
+    def _known_records(self) -> pl.DataFrame:
         return key_index.empty_index()
 
-    def _compared(self, unsettled: list[Intent]) -> Delta:
+    def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)
         if self._only is not None:
             before = self._scan.latest.height
-            self._scan.latest = _among(self._scan.latest, self._only)
+            self._scan.latest = _rows_with_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
         self.absent = not_listed(self._state.known_keys(self._bound.scope), read)
         if not self._lists_all:
-            named = set(_among(read, self._wanted)[KEY_HASH].to_list())
+            named = set(_rows_with_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
             left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)
-            self.operations = [each for each in (self._operation(*pair) for pair in left) if each.changes]
-        return super()._compared(unsettled)
+            self.operations = [each for each in (self._restoring_operation(*pair) for pair in left) if each.changes]
+        return super()._compare_with_state(unsettled)
 
-    def _operation(self, wanted: Binding, held: Binding | None) -> Operation:
+    def _restoring_operation(self, wanted: Binding, held: Binding | None) -> Operation:
         """Write what the target accepted before, since the source no longer names the record."""
         bound, after = self._bound, wanted.payload
         identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
@@ -89,7 +89,7 @@ class FullInput(StreamInput):
         kind: Any = "create" if held is None else "update"
         return Operation(kind, identity, bound.scope, Record(wanted.key, (), FROM_STATE, (0,)), after, changes, held)
 
-    def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
+    def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Remove nothing. Records that the source names as deleted are not compared."""
         return Removals()
 
@@ -103,10 +103,10 @@ class FullInput(StreamInput):
 
     def finish(self) -> None:
         with self._state.begin() as tx:
-            self._clear_resolved(tx)
+            self._store_keyless_and_clear_resolved(tx)
         self._state.update_key_index(self._bound.scope)
 
 
-def _among(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl.DataFrame:
+def _rows_with_keys(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl.DataFrame:
     keys = pl.Series(KEY_HASH, list(key_hashes), dtype=rows.schema[KEY_HASH]).to_frame()
     return rows.join(keys, on=KEY_HASH, how="semi", maintain_order="left")

@@ -42,10 +42,10 @@ def config_sources(config: object) -> list[ConfigSource]:
     several = [config] if is_one or not isinstance(config, Iterable) else list(config)
     if not several:
         raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
-    return [_source(each) for each in several]
+    return [_config_source(each) for each in several]
 
 
-def _source(given: object) -> ConfigSource:
+def _config_source(given: object) -> ConfigSource:
     if isinstance(given, Mapping):
         return given
     if isinstance(given, str | os.PathLike):
@@ -71,7 +71,7 @@ def record_keys(keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Key]]:
     Raises:
         ConfigError: If a record has no key, or a key is not text.
     """
-    if not _are_keys(keys):
+    if not _are_key_lists(keys):
         raise _invalid("keys has a list of texts for each stream", 'such as {"shop.orders": ["1001"]}; a key is text')
     lists = {stream: list(wanted) for stream, wanted in keys.items()}
     given = [key for wanted in lists.values() for key in wanted]
@@ -82,7 +82,7 @@ def record_keys(keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Key]]:
     return lists
 
 
-def _are_keys(keys: object) -> bool:
+def _are_key_lists(keys: object) -> bool:
     return isinstance(keys, Mapping) and all(
         isinstance(stream, str) and isinstance(wanted, Collection) and not isinstance(wanted, str | bytes)
         for stream, wanted in keys.items()

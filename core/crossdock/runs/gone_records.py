@@ -16,8 +16,8 @@ from crossdock.delta.order_positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.delta.state_comparison import Delta, not_listed
 from crossdock.errors import CrossdockError, StateError
-from crossdock.runs.checked_batches import listed_batches
-from crossdock.runs.planning.removals import Removals, decide, decide_deleted
+from crossdock.runs.checked_batches import existing_batches
+from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.runs.second_reading import SecondReading
 from crossdock.state import Intent, State, Wait
@@ -42,10 +42,10 @@ class GoneRecords:
 
     @property
     def undecided(self) -> int:
-        """The number of known records that the source names as deleted, until `of_marks` decides about them."""
+        """The number of known records that the source names as deleted, until `decide_by_marks` decides about them."""
         return 0 if self._deleted is None else len(self._deleted)
 
-    def of_snapshot(
+    def decide_by_snapshot(
         self,
         scan: LatestRecords,
         found: Delta,
@@ -54,10 +54,10 @@ class GoneRecords:
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
-        facts = _facts("snapshot", scan, rows, proof, waiting, unsettled)
-        return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
+        facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
+        return decide_missing(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
 
-    def of_full_list(
+    def decide_by_full_list(
         self,
         scan: LatestRecords,
         seen: pl.DataFrame,
@@ -72,11 +72,12 @@ class GoneRecords:
             return Removals()
         gone = not_listed(self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
         facts = replace(
-            _facts("full list", scan, rows, proof, waiting, unsettled), records=scan.latest.height + seen.height
+            _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
+            records=scan.latest.height + seen.height,
         )
-        return decide(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
+        return decide_missing(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
-    def without_older(self, scan: LatestRecords) -> int:
+    def remove_older_than_deletion(self, scan: LatestRecords) -> int:
         """Remove and count the rows of *scan* that are older than the deletion of their record in an earlier part."""
         if POSITION not in scan.latest.columns or DELETED not in scan.latest.columns:
             return 0
@@ -103,7 +104,9 @@ class GoneRecords:
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
         return superseded
 
-    def of_marks(self, unsettled: Sequence[Intent], before: int = 0, fetched: Sequence[int] | None = None) -> Removals:
+    def decide_by_marks(
+        self, unsettled: Sequence[Intent], before: int = 0, fetched: Sequence[int] | None = None
+    ) -> Removals:
         if self._deleted is None:
             return Removals()
         deleted, self._deleted = self._deleted, None
@@ -122,17 +125,17 @@ class GoneRecords:
             return True
         with self._state.read_only() as tx:
             last, pending = tx.snapshots.last_at(self._bound.name), tx.pending_approvals.get(self._bound.name)
-        return pending is not None or is_due(last, stream.gone.every, now)
+        return pending is not None or is_reading_due(last, stream.gone.every, now)
 
-    def of_list(self, unsettled: Sequence[Intent]) -> Removals:
+    def decide_by_existing_list(self, unsettled: Sequence[Intent]) -> Removals:
         """Read the list of existing records, and decide about those that it lacks: none if it cannot be read."""
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
-        proof, listed = Completeness(), _List()
-        look = SecondReading(bound, lambda: listed_batches(bound))
-        proof.look_again = look.doubt
+        proof, listed = Completeness(), _ExistingKeys()
+        look = SecondReading(bound, lambda: existing_batches(bound))
+        proof.look_again = look.find_doubt
         try:
-            for batch in proof.watched(look.watched(listed_batches(bound))):
+            for batch in proof.collect_proofs(look.remember_keys(existing_batches(bound))):
                 listed.add(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:
@@ -140,7 +143,7 @@ class GoneRecords:
         except CrossdockError as error:
             return Removals(refusal=error)
         keys = listed.keys()
-        self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is not evidence
+        self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
         known = self._state.known_keys(bound.scope)
         gone = not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.read_only() as tx:
@@ -155,15 +158,15 @@ class GoneRecords:
             unsettled,
             name="list of existing records",
         )
-        return decide(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+        return decide_missing(self._state, bound, gone, facts, at=bound.context.run.clock.now())
 
 
-def is_due(last: datetime | None, every: str, now: datetime) -> bool:
+def is_reading_due(last: datetime | None, every: str, now: datetime) -> bool:
     """Return whether *every* has passed since *last*. A tenth of it is tolerance, for daily jobs with ``1d``."""
     return last is None or not timedelta() <= now - last < parse_duration(every) * 9 / 10
 
 
-def _facts(
+def _snapshot_facts(
     name: Literal["snapshot", "full list"],
     scan: LatestRecords,
     rows: Tally,
@@ -179,13 +182,13 @@ def _facts(
         proof,
         waiting,
         unsettled,
-        filtered=scan.filtered_among if any(rows.rows_filtered.values()) else None,
+        filtered=scan.filtered_keys_among if any(rows.rows_filtered.values()) else None,
         name=name,
     )
 
 
 @dataclass(slots=True)
-class _List:
+class _ExistingKeys:
     source: str = ""
     rows: int = 0
     without_key: int = 0
@@ -204,13 +207,13 @@ class _List:
         return pl.concat(self._parts).unique() if self._parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
 
-def _digest(keys: pl.DataFrame) -> bytes:
+def _digest_of_keys(keys: pl.DataFrame) -> bytes:
     summed = hashlib.sha256()
-    for value in _sorted(keys):
+    for value in _sorted_hashes(keys):
         summed.update(value.to_bytes(16, "big"))
     return summed.digest()
 
 
-def _sorted(keys: pl.DataFrame) -> Iterator[int]:
+def _sorted_hashes(keys: pl.DataFrame) -> Iterator[int]:
     for part in keys.sort(KEY_HASH).iter_slices():
         yield from part[KEY_HASH].to_list()

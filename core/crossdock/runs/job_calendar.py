@@ -95,9 +95,9 @@ def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, la
     late = _late_files(tx, scheduled)
     days: dict[str | None, dict[date, CalendarDay]] = {name: {} for name in jobs}
     for source in (
-        _missed(tx.scheduled_runs.recorded_since(), jobs, first, last, now),
-        _started(tx.runs.counts_by_date(first, last)),
-        _scheduled(scheduled, late),
+        _missed_days(tx.scheduled_runs.recorded_since(), jobs, first, last, now),
+        _manual_days(tx.runs.counts_by_date(first, last)),
+        _scheduled_days(scheduled, late),
     ):
         for job, day, found in source:
             days.setdefault(job, {})[day] = found
@@ -108,7 +108,7 @@ def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, la
 _Found = tuple[str | None, date, CalendarDay]
 
 
-def _missed(
+def _missed_days(
     counting_from: Mapping[str, datetime], jobs: Mapping[str, JobConfig], first: date, last: date, now: datetime
 ) -> Iterator[_Found]:
     begin, end = (datetime.combine(each, time(), UTC) for each in (first, last))
@@ -123,17 +123,17 @@ def _missed(
                 yield name, one.business_date, CalendarDay(Missed.MISSED, 0, remarks=(Missed.MISSED.meaning,))
 
 
-def _started(found: Iterable[RunsOfDate]) -> Iterator[_Found]:
+def _manual_days(found: Iterable[RunsOfDate]) -> Iterator[_Found]:
     by_day: dict[tuple[str | None, str], list[RunsOfDate]] = defaultdict(list)
     for each in found:
         by_day[each.job, each.business_date].append(each)
     for (job, day), alike in by_day.items():
-        status = _worst(each.status for each in alike)
+        status = _worst_status(each.status for each in alike)
         number, newest = sum(each.number for each in alike), max(each.newest for each in alike)
         yield job, date.fromisoformat(day), CalendarDay(status, number, newest)
 
 
-def _scheduled(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> Iterator[_Found]:
+def _scheduled_days(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> Iterator[_Found]:
     by_day: dict[tuple[str, date], list[ScheduledRun]] = defaultdict(list)
     for run in scheduled:
         by_day[run.job, run.business_date].append(run)
@@ -144,7 +144,7 @@ def _scheduled(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> I
             job,
             day,
             CalendarDay(
-                _worst(run.status for run in of_day),
+                _worst_status(run.status for run in of_day),
                 len(of_day),
                 max((run.run_id for run in of_day if run.run_id is not None), default=None),
                 any(_is_caught_up(run) for run in of_day),
@@ -154,7 +154,7 @@ def _scheduled(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> I
         )
 
 
-def _worst(statuses: Iterable[str]) -> StateWord:
+def _worst_status(statuses: Iterable[str]) -> StateWord:
     found = set(statuses)
     return next(each for each in _WORST_FIRST if each in found)
 

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bindings_by_id import Bound, InDoubt, bindings_to
+from crossdock.runs.bindings_by_id import Bound, InDoubtResult, bindings_to
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
@@ -85,7 +85,7 @@ class LiveComparison:
             if own := [each for each in whole if each[0].namespace in self._namespaces]:
                 self._compare_bound(held, own, [each for each in bound[target_id] if each[0].is_contribution])
             elif not whole:
-                self._take_unbound(target_id, held)
+                self._remember_unbound(target_id, held)
         self._seen.add(list(records))
         return bound
 
@@ -113,10 +113,10 @@ class LiveComparison:
         right = self._right_owner(held, owners)
         for other, wrong in owners:
             if right is None or wrong is not right[1]:
-                self._add(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
-                self._lose(other, wrong)
+                self._add_difference(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
+                self._correct_or_mark_lost(other, wrong)
         if right is None:
-            self._take_unbound(held["id"], held)
+            self._remember_unbound(held["id"], held)
             return
         scope, binding = right
         contributed: Held = {}
@@ -125,7 +125,7 @@ class LiveComparison:
             self._compare(each, part, held, {})
         self._compare(scope, binding, held, contributed)
         if not self._resource.has_names:
-            self._contents.add([content_of(binding.payload)])
+            self._contents.add([content_hash(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
         """Find the record that *held* is, by its external id or else its content; None if it has the id of another."""
@@ -133,11 +133,11 @@ class LiveComparison:
         for scope, binding in owners:
             if name == f"{scope.namespace}:{binding.key}":
                 return scope, binding
-        if self._resource.has_names and isinstance(name, str) and self._names_another(name):
+        if self._resource.has_names and isinstance(name, str) and self._is_id_of_another_record(name):
             return None
         return next((each for each in owners if holds(held, each[1].payload)), owners[0])
 
-    def _names_another(self, name: str) -> bool:
+    def _is_id_of_another_record(self, name: str) -> bool:
         namespace, _, key = name.partition(":")
         if namespace not in self._namespaces:
             return False
@@ -152,28 +152,30 @@ class LiveComparison:
             return
         if self._resource.kept and not binding.payload:
             found = replace(binding, payload={name: held[name] for name in sorted(self._resource.kept & held.keys())})
-            self._correct(scope, binding, found, held)
+            self._add_correction(scope, binding, found, held)
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
         differing = [name for name, value in wanted.items() if not holds_member(held, name, value)]
         if not differing:
             return
-        self._add(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
+        self._add_difference(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
         trimmed = limited_to_wanted(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
         if not self._resource.write_once:
             found = replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
-            self._correct(scope, binding, found, trimmed)
+            self._add_correction(scope, binding, found, trimmed)
 
-    def _take_unbound(self, target_id: str, held: Held) -> None:
+    def _remember_unbound(self, target_id: str, held: Held) -> None:
         if not self._resource.has_names:
             if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
-                self._unnamed[content_of(held)].append(target_id)
+                self._unnamed[content_hash(held)].append(target_id)
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
             if name in self._named:
-                self._add(self._of_name("duplicate", name, target_id, "another record has this externalId"))
+                self._add_difference(
+                    self._difference_of_external_id("duplicate", name, target_id, "another record has this externalId")
+                )
                 return
             self._named[name] = target_id
             self._moves[target_id] = None, held
@@ -183,8 +185,8 @@ class LiveComparison:
         if held is not None:
             self._compare(scope, binding, held, {})
         elif (scope, binding.key_hash) not in self._unsettled:
-            self._add(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
-            self._correct(scope, binding, None, None)
+            self._add_difference(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
+            self._add_correction(scope, binding, None, None)
 
     # ---- the end of the list
 
@@ -194,7 +196,7 @@ class LiveComparison:
         *look_up* returns the platform's record of an id. It is called for the first few records that seem to be
         missing, which may have moved within the list while it was read.
         """
-        for page in self._bindings():
+        for page in self._binding_pages():
             ids = [binding.target_id for _, binding in page]
             listed = self._seen.known_among(ids)
             for scope, binding in page:
@@ -202,12 +204,12 @@ class LiveComparison:
                     continue
                 self.state_totals.add(binding.payload)
                 if binding.target_id not in listed and (scope, binding.key_hash) not in self._unsettled:
-                    self._missing(scope, binding, look_up)
-        self._take_names()
-        self._find_lost()
-        self._take_copies(look_up)
+                    self._compare_missing(scope, binding, look_up)
+        self._bind_by_external_id()
+        self._find_lost_by_content()
+        self._add_copies(look_up)
 
-    def _bindings(self) -> Iterator[list[tuple[Scope, Binding]]]:
+    def _binding_pages(self) -> Iterator[list[tuple[Scope, Binding]]]:
         after: tuple[str, int] | None = None
         while True:
             with self._state.read_only() as tx:
@@ -218,24 +220,24 @@ class LiveComparison:
             scope, last = page[-1]
             after = scope.namespace, last.key_hash
 
-    def _missing(self, scope: Scope, binding: Binding, look_up: Callable[[str], Held | None]) -> None:
+    def _compare_missing(self, scope: Scope, binding: Binding, look_up: Callable[[str], Held | None]) -> None:
         missing = sum(each.difference == "missing" for each in self.differences.values())
         held = look_up(binding.target_id) if missing < _VERIFIED_AT_MOST else None
         if held is not None:
             self._compare(scope, binding, held, {})
             return
-        self._add(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
+        self._add_difference(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
         self._moves[binding.target_id] = binding.payload, None
-        self._lose(scope, binding)
+        self._correct_or_mark_lost(scope, binding)
 
-    def _lose(self, scope: Scope, binding: Binding) -> None:
+    def _correct_or_mark_lost(self, scope: Scope, binding: Binding) -> None:
         """Handle a missing or different record. One without a name may have an id that the state has forgotten."""
         if self._resource.has_names:
-            self._correct(scope, binding, None, None)
+            self._add_correction(scope, binding, None, None)
         else:
             self._lost.append((scope, binding))
 
-    def _take_names(self) -> None:
+    def _bind_by_external_id(self) -> None:
         """Bind records whose external id names a record that the state does not know there."""
         for name, target_id in self._named.items():
             namespace, _, key = name.partition(":")
@@ -248,37 +250,39 @@ class LiveComparison:
                 self._of_unsettled[scope, key_hash] = {"id": target_id}
                 continue
             if bound is not None and earlier is None:
-                self._add(Difference("duplicate", scope, key, target_id, remark=f"the state has {bound.target_id}"))
+                self._add_difference(
+                    Difference("duplicate", scope, key, target_id, remark=f"the state has {bound.target_id}")
+                )
                 continue
             counter = bound.counter if bound else 0
             found = Binding(key_hash, key, target_id, None, None, "import", {}, None, counter)
             remark = _OTHER_ID if bound else UNKNOWN
             difference = self.differences.get((scope, key))
             if difference is None or difference.difference != "duplicate":
-                self._add(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
+                self._add_difference(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
             before = earlier.before if earlier else bound  # with the content that an unverified binding leaves out
             self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, before, {})
 
-    def _find_lost(self) -> None:
+    def _find_lost_by_content(self) -> None:
         """Find records without an external id by their content. A record that is not found is created again."""
         for scope, binding in self._lost:
-            ids = self._unnamed.get(content_of(binding.payload))
+            ids = self._unnamed.get(content_hash(binding.payload))
             if not ids:
                 is_duplicate = self.differences[scope, binding.key].difference == "duplicate"
                 if not is_duplicate:  # a person must see what happened to it
-                    self._correct(scope, binding, None, None)
+                    self._add_correction(scope, binding, None, None)
                 continue
             found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None, changed_at=None)
             if self.differences[scope, binding.key].difference == "missing":
-                self._add(Difference("diverged", scope, binding.key, found.target_id, remark=_OTHER_ID))
+                self._add_difference(Difference("diverged", scope, binding.key, found.target_id, remark=_OTHER_ID))
                 del self._moves[binding.target_id]
-            self._correct(scope, binding, found, binding.payload)
+            self._add_correction(scope, binding, found, binding.payload)
 
-    def _take_copies(self, look_up: Callable[[str], Held | None]) -> None:
+    def _add_copies(self, look_up: Callable[[str], Held | None]) -> None:
         copies = self._contents.known_among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
-            self._add(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
+            self._add_difference(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
             self._moves[target_id] = None, look_up(target_id)
 
     # ---- results of a part
@@ -286,7 +290,7 @@ class LiveComparison:
     def is_unsettled(self, scope: Scope, binding: Binding) -> bool:
         return (scope, binding.key_hash) in self._unsettled
 
-    def written(self) -> dict[tuple[Scope, int], Correction]:
+    def pop_corrections(self) -> dict[tuple[Scope, int], Correction]:
         """Return the corrections so far, and remove their differences: the caller writes them now."""
         found, self.corrections = self.corrections, {}
         self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
@@ -295,20 +299,24 @@ class LiveComparison:
 
     # ---- operations in doubt
 
-    def outcome_of(self, intent: Intent) -> InDoubt:
+    def outcome_in_doubt(self, intent: Intent) -> InDoubtResult:
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._resource.has_names:
-            ids = self._unnamed.get(content_of(after), [])
-            return InDoubt("delivered", ids.pop()) if len(ids) == 1 else InDoubt("unknown" if ids else "not delivered")
+            ids = self._unnamed.get(content_hash(after), [])
+            return (
+                InDoubtResult("delivered", ids.pop())
+                if len(ids) == 1
+                else InDoubtResult("unknown" if ids else "not delivered")
+            )
         if intent.operation == "create":
-            return InDoubt("delivered", held["id"]) if held else InDoubt("not delivered")
+            return InDoubtResult("delivered", held["id"]) if held else InDoubtResult("not delivered")
         if held is None:
-            return InDoubt("delivered" if intent.operation == "delete" else "unknown")
+            return InDoubtResult("delivered" if intent.operation == "delete" else "unknown")
         if intent.operation == "delete":
-            return InDoubt("not delivered")
+            return InDoubtResult("not delivered")
         if holds(held, after):
-            return InDoubt("delivered", held["id"])
-        return InDoubt("not delivered" if holds(held, intent.before or {}) else "unknown")
+            return InDoubtResult("delivered", held["id"])
+        return InDoubtResult("not delivered" if holds(held, intent.before or {}) else "unknown")
 
     # ---- results
 
@@ -336,23 +344,23 @@ class LiveComparison:
                 totals.add(held)
         return totals
 
-    def _of_name(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
+    def _difference_of_external_id(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
         namespace, _, key = name.partition(":")
         return Difference(difference, Scope(PLATFORM, self._resource.name, namespace), key, target_id, remark=remark)
 
-    def _add(self, found: Difference) -> None:
+    def _add_difference(self, found: Difference) -> None:
         self.differences[found.scope, found.key] = found
 
-    def _correct(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
+    def _add_correction(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
         place = scope, before.key_hash
         self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
 
 
-def content_of(payload: Mapping[str, Any]) -> str:
+def content_hash(payload: Mapping[str, Any]) -> str:
     """Return a text that is equal for records of the same customer with the same items."""
     items = payload.get("items")
     lines = [
-        [_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
+        [_value_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
         for each in (items if isinstance(items, list) else [])
         if isinstance(each, Mapping)
     ]
@@ -360,7 +368,7 @@ def content_of(payload: Mapping[str, Any]) -> str:
     return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
 
 

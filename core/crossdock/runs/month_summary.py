@@ -85,7 +85,7 @@ def month_name(day: date) -> str:
     return f"{day:%Y-%m}"
 
 
-def month_of(text: str) -> date | None:
+def parse_month(text: str) -> date | None:
     """Return the first day of a month such as ``2026-11``; None if *text* is none."""
     try:
         return date.fromisoformat(f"{text}-01") if len(text) == len("2026-11") else None
@@ -119,15 +119,15 @@ def month_summary(
         first,
         until,
         job_calendar(tx, jobs, first, last, now),
-        list(_days(runs, first, min(last, until.date()))),
-        list(_totals(this, before)),
-        _trends(_delivered(this, resources), _delivered(before, resources)),
+        list(_day_sums(runs, first, min(last, until.date()))),
+        list(_total_trends(this, before)),
+        _trends(_delivered_by_resource(this, resources), _delivered_by_resource(before, resources)),
         list(_job_times(tx.scheduled_runs.between(earlier, last), datetime.combine(first, time(), UTC), until)),
         _trends(*by_reason),
     )
 
 
-def document(month: MonthSummary) -> dict[str, Any]:
+def month_document(month: MonthSummary) -> dict[str, Any]:
     """Return *month* as ``--json`` prints it."""
     return {
         "month": month.name,
@@ -162,51 +162,51 @@ def document(month: MonthSummary) -> dict[str, Any]:
     }
 
 
-def _days(runs: Sequence[RunRecord], first: date, last: date) -> Iterator[DaySums]:
+def _day_sums(runs: Sequence[RunRecord], first: date, last: date) -> Iterator[DaySums]:
     """Sum up each day. Of a stream that no run of a day has read, what was open before is still open."""
     open_of: dict[str, OpenCounts] = {}
     by_date: dict[str, list[RunRecord]] = {}
     for run in runs:
         by_date.setdefault(run.business_date, []).append(run)
     for day in sorted(each for each in by_date if each < first.isoformat()):
-        _note_open(open_of, by_date[day])
+        _update_open(open_of, by_date[day])
     for number in range((last - first).days + 1):
         day_date = first + timedelta(days=number)
         of_day = by_date.get(day_date.isoformat(), [])
-        _note_open(open_of, of_day)
+        _update_open(open_of, of_day)
         yield DaySums(
             day_date,
             len(of_day),
-            _sum(of_day, "delivered"),
-            _sum(of_day, "rejected"),
+            _sum_of_term(of_day, "delivered"),
+            _sum_of_term(of_day, "rejected"),
             sum(run.requests for run in of_day),
             sum(run.throttled for run in of_day),
             sum(open_of.values(), NOTHING_OPEN).total if open_of else None,
         )
 
 
-def _note_open(open_of: dict[str, OpenCounts], runs: Iterable[RunRecord]) -> None:
+def _update_open(open_of: dict[str, OpenCounts], runs: Iterable[RunRecord]) -> None:
     for run in runs:
         for name, stream in (run.tally or {}).items():
             if "open" in stream:
                 open_of[name] = OpenCounts.of_json(stream["open"])
 
 
-def _sum(runs: Iterable[RunRecord], term: str) -> int:
+def _sum_of_term(runs: Iterable[RunRecord], term: str) -> int:
     return sum(stream["records"].get(term, 0) for run in runs for stream in (run.tally or {}).values())
 
 
-def _totals(this: Sequence[RunRecord], before: Sequence[RunRecord]) -> Iterator[Trend]:
+def _total_trends(this: Sequence[RunRecord], before: Sequence[RunRecord]) -> Iterator[Trend]:
     yield Trend("runs", len(this), len(before))
     for status in ("failed", "incomplete", "degraded"):
         yield Trend(f"{status} runs", *(sum(run.status == status for run in runs) for runs in (this, before)))
     for term in ("delivered", "rejected"):
-        yield Trend(f"records {term}", _sum(this, term), _sum(before, term))
+        yield Trend(f"records {term}", _sum_of_term(this, term), _sum_of_term(before, term))
     yield Trend("requests", *(sum(run.requests for run in runs) for runs in (this, before)))
     yield Trend("throttled requests", *(sum(run.throttled for run in runs) for runs in (this, before)))
 
 
-def _delivered(runs: Iterable[RunRecord], resources: Mapping[str, str]) -> Counter[str]:
+def _delivered_by_resource(runs: Iterable[RunRecord], resources: Mapping[str, str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for run in runs:
         for name, stream in (run.tally or {}).items():
@@ -227,13 +227,13 @@ def _job_times(scheduled: Sequence[ScheduledRun], begin: datetime, until: dateti
     for job, runs in sorted(by_job.items()):
         ended = [(run.finished_at, run.status) for run in runs if run.finished_at is not None]
         states = sorted(ended, key=lambda each: each[0])
-        degraded = _spans(states, lambda status: status == "degraded", begin, until)
-        outages = _spans(states, lambda status: status not in COMPLETED, begin, until)
+        degraded = _spans_with_status(states, lambda status: status == "degraded", begin, until)
+        outages = _spans_with_status(states, lambda status: status not in COMPLETED, begin, until)
         lasted = sum((to - since for since, to in degraded), timedelta())
         yield JobTimes(job, lasted, len(outages), max(outages, key=lambda each: each[1] - each[0], default=None))
 
 
-def _spans(
+def _spans_with_status(
     states: Sequence[tuple[datetime, str]], is_meant: Callable[[str], bool], begin: datetime, until: datetime
 ) -> list[tuple[datetime, datetime]]:
     """Return the spans between *begin* and *until* in which the last run that ended has a status that is meant."""

@@ -12,13 +12,13 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.planning.failure_count import FailureCount
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.state_session import Session
@@ -42,7 +42,7 @@ def named_records(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
 
 
 @dataclass(slots=True)
-class Delivered:
+class NamedDeliveryResult:
     """The records that were not delivered; the run has done what it could for all others.
 
     Attributes:
@@ -65,33 +65,33 @@ class NamedRecordDelivery:
         self._awaited = AwaitedRecords(session, run)
         self._inputs: dict[str, FetchedInput] = {}
 
-    def deliver(self, records: Sequence[NamedRecord]) -> Delivered:
+    def deliver(self, records: Sequence[NamedRecord]) -> NamedDeliveryResult:
         """Fetch and deliver *records*. Errors of streams and targets are also in the run's report."""
         for bound in self._run.streams:
             bound.context.renew()
         refused = {each: self._run.refused[each.stream] for each in records if each.stream in self._run.refused}
         wanted = [each for each in records if each not in refused]
-        result, asked = Delivered(), set(wanted)
+        result, asked = NamedDeliveryResult(), set(wanted)
         for _ in range(ROUNDS):
-            self._deliver(wanted, result)
+            self._deliver_round(wanted, result)
             if result.failed:
-                self._leave_waiting(asked, result)
+                self._fail_or_postpone_waiting(asked, result)
                 break
             fetched = {name: read.taken for name, read in self._inputs.items()}
-            found = (*self._awaited.missing(fetched), *self._awaited.released(fetched))
+            found = (*self._awaited.missing_parents(fetched), *self._awaited.waiting_for_fetched(fetched))
             result.elsewhere.update(each for each in found if each.stream not in self._streams)
             more = [each for each in dict.fromkeys(found) if each not in asked and each.stream in self._streams]
             if not more:
                 break
             asked.update(more)
-            waiting = self._awaited.waiting(fetched)
+            waiting = self._awaited.streams_with_waiting(fetched)
             wanted = [*more, *(each for each in wanted if each.stream in waiting)]
         for record, error in refused.items():
             result.failed[record] = str(error)
             self._run.report.messages.fail(record.stream, error)
         return result
 
-    def _deliver(self, records: Sequence[NamedRecord], result: Delivered) -> None:
+    def _deliver_round(self, records: Sequence[NamedRecord], result: NamedDeliveryResult) -> None:
         postponed = {record for record in records if self._is_worked_on(record)}
         result.postponed |= postponed
         wanted = [record for record in records if record not in postponed]
@@ -110,22 +110,22 @@ class NamedRecordDelivery:
         finally:
             self._run.records.mark_all_planned()
         for record in wanted:
-            self._add(record, result)
+            self._add_result(record, result)
 
     def _is_worked_on(self, record: NamedRecord) -> bool:
         """Return whether another run works on the record, so that what is fetched now could not be delivered."""
         return self._run.records.is_worked_on_by_others(self._streams[record.stream].scope, record.key_hash)
 
-    def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
+    def _fail_or_postpone_waiting(self, asked: set[NamedRecord], result: NamedDeliveryResult) -> None:
         """Fail the records that wait for a failed one. Others that wait are postponed until the next attempt."""
-        for record, awaited in list(self._awaited.waits(asked - result.failed.keys())):
+        for record, awaited in list(self._awaited.waiting_with_parents(asked - result.failed.keys())):
             error = next((result.failed[each] for each in awaited if each in result.failed), None)
             if error is None:
                 result.postponed.add(record)
             else:
                 result.failed[record] = error
 
-    def _add(self, record: NamedRecord, result: Delivered) -> None:
+    def _add_result(self, record: NamedRecord, result: NamedDeliveryResult) -> None:
         errors, read = self._run.report.errors, self._inputs.get(record.stream)
         target = self._streams[record.stream].scope.target
         error = errors.get(record.stream) or errors.get(target) or errors.get("")
@@ -158,13 +158,13 @@ class AwaitedRecords:
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 
-    def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+    def missing_parents(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield what *fetched* records wait for, without waiting records of other runs: two runs would not end."""
         for name, hashes in fetched.items():
             with self._state.read_only() as tx:
                 waits = tx.waiting_records.awaited_references(name, list(hashes)).values()
             waits_for = [each for record in waits for each in record]
-            for scope, key, key_hash in _awaited(self._own[name], waits_for):
+            for scope, key, key_hash in _awaited_keys(self._own[name], waits_for):
                 writer = self._writers.get(scope)
                 if writer is not None and (writer in self._own or not self._is_waiting(writer, key_hash)):
                     yield NamedRecord(writer, key, key_hash)
@@ -173,7 +173,7 @@ class AwaitedRecords:
         with self._state.read_only() as tx:
             return key_hash in tx.waiting_records.awaited_references(stream, [key_hash])
 
-    def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
+    def waiting_with_parents(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
         by_stream: dict[str, dict[int, NamedRecord]] = {}
         for record in records:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record
@@ -181,17 +181,17 @@ class AwaitedRecords:
             with self._state.read_only() as tx:
                 waits = tx.waiting_records.awaited_references(name, list(asked))
             for key_hash, waits_for in waits.items():
-                found = _awaited(self._own[name], waits_for)
+                found = _awaited_keys(self._own[name], waits_for)
                 writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
                 yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
-    def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
+    def streams_with_waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
         with self._state.read_only() as tx:
             return {
                 name for name, hashes in fetched.items() if tx.waiting_records.awaited_references(name, list(hashes))
             }
 
-    def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+    def waiting_for_fetched(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield the records that wait for *fetched* ones; those of other runs only if the target has these."""
         parents = {self._own[name]: set(hashes) for name, hashes in fetched.items()}
         with self._state.read_only() as tx:
@@ -204,11 +204,13 @@ class AwaitedRecords:
                 waiting = tx.waiting_records.longest_waiting(name, WAITING_AT_MOST)
             come = parents if name in self._own else bound
             for record in waiting:
-                if any(key_hash in come.get(parent, ()) for parent, _, key_hash in _awaited(scope, record.waits_for)):
+                if any(
+                    key_hash in come.get(parent, ()) for parent, _, key_hash in _awaited_keys(scope, record.waits_for)
+                ):
                     yield NamedRecord(name, record.identity.key, record.identity.key_hash)
 
 
-def _awaited(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
+def _awaited_keys(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
     hashes = key_hashes([each["key"] for each in waits_for])
     for each in waits_for:
         key = each["key"]
@@ -242,41 +244,41 @@ class FetchedInput(StreamInput):
         super().read(unsettled, advance)
         self.postponed_keys = {intent.identity.key_hash for intent in unsettled}
 
-    def _compared(self, unsettled: list[Intent]) -> Delta:
+    def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         self.taken = self._scan.latest[KEY_HASH].to_list()
         if others := list({*self.taken} - {*self.named}):
             with self._state.read_only() as tx:
                 unsettled += self._own_records.without_records_of_others(
                     tx.intents.unsettled_in_scope(self._bound.scope, others)
                 )
-        return super()._compared(unsettled)
+        return super()._compare_with_state(unsettled)
 
     def _begin_phase(self) -> bool:
         return False
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
-        self._scan.read(self._followed.watched(fetched_batches(self._bound, self._keys)), counted, advance)
+        self._scan.read(self._followed.track_unfinished(fetched_batches(self._bound, self._keys)), counted, advance)
         return counted
 
     @property
-    def _read_again(self) -> Sequence[str]:
+    def _sources_read_again(self) -> Sequence[str]:
         return self._scan.sources
 
     @property
     def _lists_all(self) -> bool:
         return False
 
-    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
+    def _mapping_changed_since(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
         return ""
 
-    def _known(self) -> pl.DataFrame:
+    def _known_records(self) -> pl.DataFrame:
         return self._state.known_keys_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
-    def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
+    def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
         self._tally.count("ignored", self._gone.add_part(self._scan, found))
-        return self._gone.of_marks(unsettled, self._tally.records["deleted"], self.named)
+        return self._gone.decide_by_marks(unsettled, self._tally.records["deleted"], self.named)
 
     @property
     def withheld(self) -> Collection[int]:
@@ -296,9 +298,15 @@ class FetchedInput(StreamInput):
         assert self._delta is not None
         with self._state.read_only() as tx:
             asked = self.removals.withheld or tx.pending_approvals.get(self._bound.name)
-        if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news or asked:
+        if (
+            self._scan.dead_letters_without_key
+            or self._delta.cured
+            or self._delta.unmoved
+            or self._followed.has_news
+            or asked
+        ):
             with self._state.begin() as tx:
-                self._clear_resolved(tx)
+                self._store_keyless_and_clear_resolved(tx)
                 self._followed.store(tx, is_done=not self._delta.postponed)
                 if self.removals.withheld is not None:
                     tx.pending_approvals.request_approval(self.removals.withheld)

@@ -77,13 +77,13 @@ def page(
     Raises:
         ConfigError: If *after* is not a place of such a list.
     """
-    if not open_records.applies(choice, kind):
+    if not open_records.may_match(choice, kind):
         return OpenPage([], "")
-    items, places = _read(tx, kind, choice, scopes, after, limit + 1, group)
+    items, places = _read_items(tx, kind, choice, scopes, after, limit + 1, group)
     return OpenPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
 
 
-def _read(
+def _read_items(
     tx: Transaction,
     kind: str,
     choice: RecordFilter,
@@ -94,40 +94,44 @@ def _read(
 ) -> tuple[list[Item], list[list[str]]]:
     """Return items, and the place of each of them as texts."""
     if kind in STATUSES:
-        last = _place(after, lambda number: int(number[:18])) or 0
+        last = _parse_place(after, lambda number: int(number[:18])) or 0
         intents = tx.intents.listed(STATUSES[kind], limit=limit, choice=choice, after=last)
         return open_records.intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
     if kind == _WAITING:
-        start = _place(after, lambda since, stream, number: WaitingPlace(_instant(since), stream, _hash(number)))
+        start = _parse_place(
+            after, lambda since, stream, number: WaitingPlace(_parse_instant(since), stream, _parse_hash(number))
+        )
         waits_for = None if group is None else group.waits_for
         rows = tx.waiting_records.page(choice, after=start, limit=limit, waits_for=waits_for)
         places = [[row["since"].isoformat(), row["stream"], f"{row['key_hash']:x}"] for row in rows]
         return open_records.waiting_items(rows), places
     if kind == _INBOX:
-        first = _place(after, lambda at, key, stream: HintPlace(_instant(at), key, stream))
+        first = _parse_place(after, lambda at, key, stream: HintPlace(_parse_instant(at), key, stream))
         hints = tx.inbox.listed(limit=limit, choice=choice, after=first)
         return open_records.inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
     if kind == _UNVERIFIED:
-        return _unverified(tx, choice, scopes, after, limit)
-    place = _place(after, lambda stream, code, at, number: DeadLetterPlace(stream, code, _instant(at), _hash(number)))
+        return _unverified_items(tx, choice, scopes, after, limit)
+    place = _parse_place(
+        after, lambda stream, code, at, number: DeadLetterPlace(stream, code, _parse_instant(at), _parse_hash(number))
+    )
     found = tx.dead_letters.page(kind, choice, after=place, limit=limit)
     places = [[row["stream"], row["code"], row["refused_at"].isoformat(), f"{row['key_hash']:x}"] for row in found]
     return open_records.refused_items(found, kind), places
 
 
-def _unverified(
+def _unverified_items(
     tx: Transaction, choice: RecordFilter, scopes: Mapping[Scope, str], after: str, limit: int
 ) -> tuple[list[Item], list[list[str]]]:
     if choice.key is not None:  # few records, which the command lists as well
         found = tx.unverified.listed(scopes, open_records.key_hash_of(choice), limit=limit - 1)
         return open_records.unverified_items(found, scopes), []
-    last = _place(after, lambda *parts: (Scope(*parts[:3]), _hash(parts[3])))
+    last = _parse_place(after, lambda *parts: (Scope(*parts[:3]), _parse_hash(parts[3])))
     records = tx.unverified.page(scopes, after=last, limit=limit)
     places = [[*each.scope.columns.values(), f"{key_hash:x}"] for each, key_hash in records]
     return open_records.unverified_items((each for each, _ in records), scopes), places
 
 
-def _place(after: str, read: Callable[..., T]) -> T | None:
+def _parse_place(after: str, read: Callable[..., T]) -> T | None:
     if not after:
         return None
     try:
@@ -138,14 +142,14 @@ def _place(after: str, read: Callable[..., T]) -> T | None:
         ) from None
 
 
-def _instant(text: str) -> datetime:
+def _parse_instant(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(text)
     return at
 
 
-def _hash(text: str) -> int:
+def _parse_hash(text: str) -> int:
     number = int(text, 16)
     if not 0 <= number < _HASH:
         raise ValueError(text)
@@ -171,42 +175,42 @@ def groups(
         waiting: The groups of waiting records, which `waiting_groups` returns.
         by_source: Also group rejected and dropped records by the file that they were read from.
     """
-    if not open_records.applies(choice, kind):
+    if not open_records.may_match(choice, kind):
         return []
     found: Iterator[OpenGroup]
     if kind == _WAITING:
-        found = (_of_waiting(each) for each in waiting)
+        found = (_open_group_of_waiting(each) for each in waiting)
     elif kind in STATUSES:
-        found = _of_intents(tx, kind, choice)
+        found = _intent_groups(tx, kind, choice)
     elif kind == _INBOX:
         found = (
             OpenGroup(each.stream, "", each.number, each.since, each.error or "", {"stream": each.stream})
             for each in tx.inbox.groups(choice)
         )
     elif kind == _UNVERIFIED:
-        found = _of_unverified(tx, scopes)
+        found = _unverified_groups(tx, scopes)
     else:
-        found = _of_refused(tx, kind, choice, by_source=by_source)
+        found = _dead_letter_groups(tx, kind, choice, by_source=by_source)
     return [each for each, _ in zip(found, range(MOST_GROUPS), strict=False)]
 
 
 def waiting_group(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
-    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _name(each) == name), None)
+    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _group_name(each) == name), None)
 
 
-def _name(group: WaitingGroup) -> str:
+def _group_name(group: WaitingGroup) -> str:
     text = "\n".join([group.stream, *(key_text(root) for root in group.roots)])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _of_waiting(group: WaitingGroup) -> OpenGroup:
+def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
     example = f"waits for {open_records.roots_text(group)}"
-    choice = {"stream": group.stream, "group": _name(group)}
+    choice = {"stream": group.stream, "group": _group_name(group)}
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 
-def _of_refused(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
+def _dead_letter_groups(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
     for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
         example = "" if by_source else _first_message(tx, status, replace(choice, stream=each.stream, code=each.code))
@@ -217,7 +221,7 @@ def _first_message(tx: Transaction, status: str, choice: RecordFilter) -> str:
     return "".join(each["message"] for each in tx.dead_letters.page(status, choice, after=None, limit=1))
 
 
-def _of_intents(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
+def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
     found = tx.intents.groups(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts({each.batch_id for each in found if each.batch_id is not None})
     firsts = open_records.intent_items(tx, tx.intents.with_ids([each.first_id for each in found]), kind)
@@ -229,7 +233,7 @@ def _of_intents(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[Op
         )
 
 
-def _of_unverified(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
+def _unverified_groups(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
     for scope, number in sorted(tx.unverified.binding_counts(), key=lambda each: -each[1]):
         if scope in scopes:
             parameters = {"stream": scopes[scope]}

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs.planning.references import key_hashes
-from crossdock.runs.record_trace import History
+from crossdock.runs.record_trace import RecordHistory
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, HintedRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.intents import UNSETTLED, Status
@@ -23,7 +23,7 @@ from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.writing.delivery.operations import member_differences
 
 Item = dict[str, Any]
-"""An open record by the names of `public`, and its data."""
+"""An open record by the names of `without_data`, and its data."""
 
 _REFUSED = frozenset({RecordState.REJECTED.option, RecordState.DROPPED.option})
 _AWAITED = frozenset({RecordState.HANDED_OVER.option, RecordState.OVERDUE.option})
@@ -38,7 +38,7 @@ _WITHOUT_SOURCE = frozenset({RecordState.UNVERIFIED.option, RecordState.INBOX.op
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 
-def selection(
+def filter_of_options(
     stream: str | None, key: str | None, reason: str | None, since: datetime | None, file: str | None = None
 ) -> RecordFilter:
     """Return the choice of the options. *key* is as in the source or as listed."""
@@ -55,7 +55,7 @@ def key_hash_of(choice: RecordFilter) -> int | None:
     return None if choice.key is None else key_hashes([choice.key])[choice.key]
 
 
-def applies(choice: RecordFilter, kind: str) -> bool:
+def may_match(choice: RecordFilter, kind: str) -> bool:
     """Return whether records in the state *kind* have what *choice* restricts."""
     return (
         (choice.code is None or kind in _REFUSED)
@@ -65,16 +65,16 @@ def applies(choice: RecordFilter, kind: str) -> bool:
     )
 
 
-def scopes_of(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
+def unverified_scopes(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
-    if not applies(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
+    if not may_match(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
         return {}
     return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
 
 
 def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
     """Count the records of *choice* in the state *kind*; the unverified ones among those of *scopes*."""
-    if not applies(choice, kind):
+    if not may_match(choice, kind):
         return 0
     if kind == RecordState.UNVERIFIED.option:
         return tx.unverified.count(scopes, key_hash_of(choice))
@@ -90,7 +90,7 @@ def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[S
 def counts(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
     """Count the records of *choice* in each state, in the order of lists; see `count`."""
     kinds = [state.option for state in BY_URGENCY]
-    applied = {kind for kind in kinds if applies(choice, kind)}
+    applied = {kind for kind in kinds if may_match(choice, kind)}
     refused = tx.dead_letters.counts_by_status(choice) if applied & _REFUSED else {}
     unsettled = tx.intents.unsettled_counts_by_status(choice) if applied & STATUSES.keys() else {}
     found = {kind: refused.get(kind, 0) for kind in _REFUSED}
@@ -100,11 +100,11 @@ def counts(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> 
 
 def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
     """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
-    listed = [kind for kind in kinds if kind in _LISTS and applies(choice, kind)]
+    listed = [kind for kind in kinds if kind in _LISTS and may_match(choice, kind)]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
 
 
-def public(item: Item) -> Item:
+def without_data(item: Item) -> Item:
     """Return what is shown of a record without its data."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
     shown |= {"at": place_text(item), "since": item["since"]}
@@ -121,7 +121,7 @@ def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: b
     return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
 
 
-def items_of(tx: Transaction, history: History) -> list[Item]:
+def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]:
     """Return each state in which one record is open, in the order of lists, without its data."""
     found = [item for row in history.dead_letters for item in refused_items([row], row["status"])]
     found += waiting_items(history.waits)
@@ -160,7 +160,7 @@ def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list
         files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
         whys = [_awaited_why(intent, files.get(intent.batch_id or 0)) for intent in intents]
     elif state == RecordState.PENDING.option:
-        loaded = _loaded_streams(tx)
+        loaded = _streams_of_open_migration(tx)
         whys = [_pending_why(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
     else:
         messages = tx.intents.latest_messages(intents)
@@ -214,9 +214,9 @@ def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
     ]
 
 
-def unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+def list_unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
-    scopes = scopes_of(loaded, choice)
+    scopes = unverified_scopes(loaded, choice)
     return unverified_items(tx.unverified.listed(scopes, key_hash_of(choice), limit=limit), scopes)
 
 
@@ -242,28 +242,28 @@ def roots_text(group: WaitingGroup) -> str:
     return "; ".join(roots) + (f" and {more:,} more" if more else "")
 
 
-def _refused(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
+def _list_refused(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
     return refused_items(tx.dead_letters.listed(limit=limit, status=state, choice=choice), state)
 
 
-def _waiting(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+def _list_waiting(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     return waiting_items(tx.waiting_records.listed(limit=limit, choice=choice))
 
 
-def _of_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
+def _list_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
     return intent_items(tx, tx.intents.listed(STATUSES[state], limit=limit, choice=choice), state)
 
 
-def _inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+def _list_inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     unreadable = unreadable_items(tx, limit) if choice == RecordFilter() else []
     return inbox_items(tx.inbox.listed(limit=limit, choice=choice)) + unreadable
 
 
 _LISTS: Mapping[str, Callable[[Transaction, RecordFilter, int], list[Item]]] = {
-    **{state: partial(_refused, state=state) for state in _REFUSED},
-    **{state: partial(_of_intents, state=state) for state in STATUSES},
-    RecordState.WAITING.option: _waiting,
-    RecordState.INBOX.option: _inbox,
+    **{state: partial(_list_refused, state=state) for state in _REFUSED},
+    **{state: partial(_list_intents, state=state) for state in STATUSES},
+    RecordState.WAITING.option: _list_waiting,
+    RecordState.INBOX.option: _list_inbox,
 }
 
 
@@ -289,7 +289,7 @@ def _awaited_why(intent: Intent, file: BatchFacts | None) -> str:
     return f"{intent.operation} was handed over in {file.name}{due}"
 
 
-def _loaded_streams(tx: Transaction) -> set[str]:
+def _streams_of_open_migration(tx: Transaction) -> set[str]:
     """Return the streams for which the open migration has sent something. Its next load continues with them."""
     current = tx.migrations.current()
     if current is None:

@@ -61,10 +61,10 @@ class LookUps:
 
     def look_up_record(self, resource: str, target_id: str) -> dict[str, Any] | None:
         """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
-        outcome = self._found(resource, target_id)
+        outcome = self._look_up(resource, target_id)
         return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
 
-    def _found(self, resource: str, target_id: str) -> Outcome:
+    def _look_up(self, resource: str, target_id: str) -> Outcome:
         """Return the outcome of a look-up, without `Outcome.held` if the target has no such record."""
         request = self._target.look_up(resource, None, target_id)
         answer = self._send(resource, request)
@@ -75,27 +75,29 @@ class LookUps:
             )
         return outcome
 
-    def check(self, intent: Intent, target_id: str) -> Candidate:
+    def checked_candidate(self, intent: Intent, target_id: str) -> Candidate:
         """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""
         try:
-            outcome = self._found(intent.resource, target_id)
+            outcome = self._look_up(intent.resource, target_id)
         except RemoteError as error:
             raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
         if outcome.held is None:
             raise ConfigError(
-                f"{self._target.title} has no {_noun(intent)} of this id", where=target_id, code="decision_impossible"
+                f"{self._target.title} has no {_resource_noun(intent)} of this id",
+                where=target_id,
+                code="decision_impossible",
             )
-        if difference := self._another(intent, outcome.held):
+        if difference := self._difference_from_intent(intent, outcome.held):
             hint = f"look at the record there; {_NO_LOOK_UP}"
             raise ConfigError(
-                f"this {_noun(intent)} is another record: {difference}",
+                f"this {_resource_noun(intent)} is another record: {difference}",
                 where=target_id,
                 hint=hint,
                 code="decision_impossible",
             )
         return self._candidate(intent, outcome)
 
-    def _another(self, intent: Intent, held: dict[str, Any]) -> str:
+    def _difference_from_intent(self, intent: Intent, held: dict[str, Any]) -> str:
         """Describe how *held* differs from the record of *intent*; empty if it may be the same."""
         expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         if expected is not None:
@@ -105,7 +107,7 @@ class LookUps:
             return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
         if intent.operation != "create":
             return ""
-        wanted = self._comparable(intent)
+        wanted = self._comparable_payload(intent)
         differing = [name for name, value in wanted.items() if name in held and not holds(held[name], value)]
         return f"it differs in {', '.join(differing)}" if differing else ""
 
@@ -133,7 +135,7 @@ class LookUps:
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
             text = time_text(since)
-            listed, cursor = self._page(resource, target.page(resource, text, cursor, PAGE_SIZE))
+            listed, cursor = self._list_page(resource, target.page(resource, text, cursor, PAGE_SIZE))
             similar += [
                 self._candidate(intent, Outcome("found", target_id=each["id"], held=each))
                 for each in listed
@@ -155,15 +157,15 @@ class LookUps:
             target_id,
             created if isinstance(created, str) else "",
             currency if isinstance(currency, str) else None,
-            _total(held),
-            is_same=holds(held, self._comparable(intent)),
+            _invoice_total(held),
+            is_same=holds(held, self._comparable_payload(intent)),
             bound_to=bound,
         )
 
-    def _comparable(self, intent: Intent) -> dict[str, Any]:
+    def _comparable_payload(self, intent: Intent) -> dict[str, Any]:
         return self._target.resources[intent.resource].comparable(payload_after(intent))
 
-    def _page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
+    def _list_page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
         answer = self._send(resource, request)
         try:
             body = exact_json.loads(answer.body) if answer.status == 200 else None
@@ -199,7 +201,7 @@ class LookUps:
 
 
 @contextmanager
-def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
+def open_look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
     """Open look-ups at one target while this process holds the state, which stores the tokens taken."""
     with open_session(project, clock, attempt=None) as session:
         target = session.targets.get(target_name)
@@ -215,7 +217,7 @@ def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookU
                 tx.buckets.put(target.name, allowance.bucket_state)
 
 
-def _noun(intent: Intent) -> str:
+def _resource_noun(intent: Intent) -> str:
     return intent.resource.replace("_", " ")
 
 
@@ -228,10 +230,10 @@ def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
         created = datetime.fromisoformat(held["createdAt"])
     except (KeyError, TypeError, ValueError):
         created = since
-    return (created.tzinfo is None or created >= since) and _total(held) == _total(wanted)
+    return (created.tzinfo is None or created >= since) and _invoice_total(held) == _invoice_total(wanted)
 
 
-def _total(payload: dict[str, Any]) -> Decimal | None:
+def _invoice_total(payload: dict[str, Any]) -> Decimal | None:
     items = payload.get("items")
     if not isinstance(items, list):
         return None

@@ -14,9 +14,9 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session
@@ -69,32 +69,32 @@ class DecisionHash:
 
     def as_listener(self) -> PlanListener:
         return PlanListener(
-            self._operation,
-            self._refused,
-            self._waiting,
-            self._resend,
-            self._in_doubt,
+            self._hash_operation,
+            self._hash_refused,
+            self._hash_waiting,
+            self._hash_resend,
+            self._hash_in_doubt,
             self.listener.withheld,
             suppressed=self.listener.suppressed,
         )
 
-    def _operation(self, operation: Operation) -> None:
+    def _hash_operation(self, operation: Operation) -> None:
         self.add(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
         self.listener.operation(operation)
 
-    def _refused(self, dead_letter: DeadLetter) -> None:
+    def _hash_refused(self, dead_letter: DeadLetter) -> None:
         self.add("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
         self.listener.refused(dead_letter)
 
-    def _waiting(self, record: WaitingRecord) -> None:
+    def _hash_waiting(self, record: WaitingRecord) -> None:
         self.add("wait", record.identity.stream, record.identity.key, record.waits_for)
         self.listener.waiting(record)
 
-    def _resend(self, intent: Intent) -> None:
+    def _hash_resend(self, intent: Intent) -> None:
         self.add("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
-    def _in_doubt(self, identity: RecordIdentity) -> None:
+    def _hash_in_doubt(self, identity: RecordIdentity) -> None:
         self.add("in doubt", identity.stream, identity.key, str(identity.fingerprint))
         self.listener.in_doubt(identity)
 
@@ -126,7 +126,7 @@ def apply(
         with state.read_only() as tx:
             undo_in_progress.check_no_undo(tx)
         digest = DecisionHash.over(PlanListener.ignoring())
-        planned = dry_run.look_ahead(
+        planned = dry_run.plan_with_state(
             project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
         )
         for error in planned.errors.values():

@@ -24,7 +24,7 @@ class PlannedFile:
 
 
 @dataclass(slots=True)
-class _Records:
+class _FileSize:
     """The records of one file, and the bytes that they take. Files are in the order of their *first* records."""
 
     first: int
@@ -38,17 +38,17 @@ class PlannedFiles:
 
     targets: Mapping[str, Target]
     _left: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _new: dict[tuple[str, str, str, str], list[_Records]] = field(default_factory=dict)
+    _new: dict[tuple[str, str, str, str], list[_FileSize]] = field(default_factory=dict)
     _added: int = 0
 
-    def takes(self, target: str, resource: str) -> bool:
+    def is_sent_in_files(self, target: str, resource: str) -> bool:
         """Return whether a target takes records of this resource in files."""
-        profile = self._profile(target, resource)
+        profile = self._batch_profile(target, resource)
         return profile is not None and profile.stored
 
     def add(self, scope: Scope, operation: Intent | Operation) -> None:
         target, resource = scope.target, scope.resource
-        profile, known = self._profile(target, resource), self.targets.get(target)
+        profile, known = self._batch_profile(target, resource), self.targets.get(target)
         if profile is None or known is None:
             return
         item = batch_item(operation, known) if isinstance(operation, Intent) else operation.batch_item(known)
@@ -57,12 +57,12 @@ class PlannedFiles:
         size = 0 if profile.most_bytes is None else known.stored_size(resource, item)
         most = math.inf if profile.most_bytes is None else profile.most_bytes
         if not files or files[-1].number == profile.size or files[-1].size + size > most:
-            files.append(_Records(self._added))
+            files.append(_FileSize(self._added))
         self._added += 1
         files[-1].number += 1
         files[-1].size += size
 
-    def add_left(self, intent: Intent) -> None:
+    def add_stored(self, intent: Intent) -> None:
         """Add an operation of a file that an earlier run made, and that is not handed over yet."""
         assert intent.batch_id is not None
         self._left[intent.scope.target, intent.batch_id] += 1
@@ -81,6 +81,6 @@ class PlannedFiles:
             numbers[target] += 1
         return found
 
-    def _profile(self, target: str, resource: str) -> BatchProfile | None:
+    def _batch_profile(self, target: str, resource: str) -> BatchProfile | None:
         known = self.targets[target].resources.get(resource)  # a connection may have lost it
         return None if known is None else known.batch

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.record_trace import History
+from crossdock.runs.record_trace import RecordHistory
 from crossdock.state import Transaction
 from crossdock.values import exact_json
 from crossdock.values.display_texts import parents_text, place_text
@@ -35,7 +35,7 @@ class Event:
     status: str = ""
 
 
-def add_changes(loaded: Project, tx: Transaction, history: History) -> None:
+def add_changes(loaded: Project, tx: Transaction, history: RecordHistory) -> None:
     """Add to each operation of *history* the members that it ``changed``, without personal values."""
     scope, rows = history.scope, history.operations
     changes = tx.record_history.payloads_of_updates(scope, rows[0]["key_hash"]) if scope and rows else {}
@@ -46,12 +46,12 @@ def add_changes(loaded: Project, tx: Transaction, history: History) -> None:
         row["changed"] = [each._asdict() for each in member_differences(*payloads, personal)] if payloads else []
 
 
-def owner(history: History) -> str:
+def owner_text(history: RecordHistory) -> str:
     """Return the streams that read a record, or else its namespace."""
     return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
 
 
-def document(history: History) -> dict[str, Any]:
+def history_document(history: RecordHistory) -> dict[str, Any]:
     """Return *history* as ``crossdock trace --json`` prints it."""
     scope = history.scope
     return {
@@ -60,20 +60,20 @@ def document(history: History) -> dict[str, Any]:
         "resource": scope.resource if scope else None,
         "namespace": scope.namespace if scope else None,
         "key": history.key,
-        "bindings": [_plain(row) for row in history.bindings],
-        "operations": [_plain(row) for row in history.operations],
-        "rejected": [_plain(row) for row in history.dead_letters],
-        "waiting": [_plain(row) for row in history.waits],
+        "bindings": [_json_row(row) for row in history.bindings],
+        "operations": [_json_row(row) for row in history.operations],
+        "rejected": [_json_row(row) for row in history.dead_letters],
+        "waiting": [_json_row(row) for row in history.waits],
     }
 
 
-def _plain(row: Row) -> Row:
+def _json_row(row: Row) -> Row:
     shown: Row = {}
     for name, value in row.items():
         if name in {"key_hash", "record_fp"}:
             shown[name] = None if value is None else f"{value:032x}"
         elif name == "sendings":
-            shown[name] = [_plain(each) for each in value]
+            shown[name] = [_json_row(each) for each in value]
         elif name == "file":
             shown[name] = value and value._asdict()
         else:
@@ -81,9 +81,9 @@ def _plain(row: Row) -> Row:
     return shown
 
 
-def lines(history: History) -> Iterator[str]:
+def history_lines(history: RecordHistory) -> Iterator[str]:
     """Yield the lines of ``crossdock trace``."""
-    yield f"record {history.key} of {owner(history)}" + (f", {history.scope.resource}" if history.scope else "")
+    yield f"record {history.key} of {owner_text(history)}" + (f", {history.scope.resource}" if history.scope else "")
     for row in history.operations:
         for event in events_of_operation(row):
             if event.is_first:
@@ -99,7 +99,7 @@ def lines(history: History) -> Iterator[str]:
         yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
 
 
-def events(history: History) -> list[Event]:
+def events(history: RecordHistory) -> list[Event]:
     """Return all that happened to a record, the oldest first, and what is to happen last."""
     found = [event for row in history.operations for event in events_of_operation(row)]
     for row in history.dead_letters:
@@ -119,7 +119,7 @@ def events_of_operation(row: Row) -> Iterator[Event]:
     text += f" from {place_text(row)}, key {row['idempotency_key']}"
     yield Event(row["created_at"], text, row, is_first=True)
     for attempt in row["sendings"]:
-        result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
+        result = f"{attempt['outcome']}{_http_status_text(attempt)} {attempt['message']}".rstrip()
         yield Event(attempt["ended_at"], f"attempt {attempt['number']}: {result}", row)
     if file := row["file"]:
         place = f"record {row['place'] + 1} of {file.records:,} in {file.name}, file number {file.number}"
@@ -131,7 +131,7 @@ def events_of_operation(row: Row) -> Iterator[Event]:
         was = "" if row["settled_at"] == row["resolved_at"] else "not "
         yield Event(row["resolved_at"], f"resolved as {was}delivered", row)
     times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
-    yield Event(row["settled_at"], f"{row['status']}{_http(row)}{times}", row, status=row["status"])
+    yield Event(row["settled_at"], f"{row['status']}{_http_status_text(row)}{times}", row, status=row["status"])
 
 
 def changed_lines(row: Row) -> Iterator[str]:
@@ -140,15 +140,15 @@ def changed_lines(row: Row) -> Iterator[str]:
         yield f"{each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
 
 
-def binding_lines(history: History) -> Iterator[str]:
+def binding_lines(history: RecordHistory) -> Iterator[str]:
     """Yield where the record is at its target, and since when."""
     sending = {row["run_id"] for row in history.operations}
     is_acknowledged = any(row["file"] and row["status"] == "delivered" for row in history.operations)
     for row in history.bindings:
         if row["deleted_at"]:
-            state = _deleted(row, history.operations)
+            state = _deleted_text(row, history.operations)
         else:
-            state = _accepted(row, was_sent=row["run_id"] in sending or is_acknowledged)
+            state = _accepted_text(row, was_sent=row["run_id"] in sending or is_acknowledged)
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
         yield f"{row['resource']} {row['target_id']} {place}, {state}"
 
@@ -168,17 +168,17 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def _accepted(row: Row, *, was_sent: bool) -> str:
+def _accepted_text(row: Row, *, was_sent: bool) -> str:
     """Describe an accepted operation: the target may already have held it, or the source may be unchanged."""
     how = "accepted" if was_sent else "confirmed, with no operation stored,"
     return f"{how} {instant_text(row['updated_at'])} in run {row['run_id']}"
 
 
-def _deleted(row: Row, operations: Iterable[Row]) -> str:
+def _deleted_text(row: Row, operations: Iterable[Row]) -> str:
     """Describe a deletion, with the run that made it; the run of the binding is the one before it."""
     made = [each["run_id"] for each in operations if each["operation"] == "delete" and each["status"] == "delivered"]
     return f"deleted {instant_text(row['deleted_at'])}" + (f" in run {made[-1]}" if made else "")
 
 
-def _http(row: Mapping[str, Any]) -> str:
+def _http_status_text(row: Mapping[str, Any]) -> str:
     return f" (HTTP {row['http_status']})" if row["http_status"] else ""

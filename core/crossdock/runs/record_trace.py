@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FoundRecord, Scope, Transaction
 from crossdock.values.record_keys import key_text
 
@@ -16,7 +16,7 @@ _LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RecordHistory:
     """Everything the state knows about one record; rows by column name, without the record's data.
 
     Attributes:
@@ -53,7 +53,7 @@ class RecordSearch:
     def __init__(self, tx: Transaction, scopes: Mapping[str, Scope]) -> None:
         self._tx, self._scopes = tx, scopes
 
-    def find(self, name: str) -> tuple[list[History], int | None]:
+    def find(self, name: str) -> tuple[list[RecordHistory], int | None]:
         """Find the records that *name* means, and return their histories, by stream and key.
 
         *name* is a key as in the source or in text form, an ``externalId``, an id at the target, an idempotency key, or
@@ -71,12 +71,14 @@ class RecordSearch:
                     return self._histories(found), None if first_line == int(line) else first_line
         return [], None
 
-    def of_stream(self, stream: str, key: str) -> list[History]:
+    def find_in_stream(self, stream: str, key: str) -> list[RecordHistory]:
         """Return the record of *stream* with this key, as in the source or in text form; empty if there is none."""
         hashes = key_hashes([key, key_text([key])]).values()
         return self._histories({FoundRecord(None, stream, each) for each in hashes})
 
-    def in_scope(self, key: str, *, target: str = "", resource: str = "", namespace: str = "") -> list[History]:
+    def find_in_scopes(
+        self, key: str, *, target: str = "", resource: str = "", namespace: str = ""
+    ) -> list[RecordHistory]:
         """Return the records with this key in the scopes with these names; an empty name stands for any."""
         wanted = {"target": target, "resource": resource, "namespace": namespace}.items()
         known = {*self._scopes.values(), *self._tx.record_history.scopes()}
@@ -97,14 +99,14 @@ class RecordSearch:
             found |= tracing.records_with_keys(named, its_streams, hashes.values())
         return found
 
-    def _histories(self, found: set[FoundRecord]) -> list[History]:
+    def _histories(self, found: set[FoundRecord]) -> list[RecordHistory]:
         records: dict[tuple[Scope | str, int], set[str]] = defaultdict(set)
         for each in found:
-            records[self._place(each), each.key_hash].update([each.stream] if each.stream else [])
+            records[self._scope_or_stream(each), each.key_hash].update([each.stream] if each.stream else [])
         histories = [self._history(*record, streams) for record, streams in records.items()]
         return sorted((each for each in histories if each.is_known), key=lambda each: (each.streams, each.key))
 
-    def _place(self, found: FoundRecord) -> Scope | str:
+    def _scope_or_stream(self, found: FoundRecord) -> Scope | str:
         """Return the scope in which a record's key is unique, or its stream if the scope is unknown."""
         if found.scope is not None:
             return found.scope
@@ -116,12 +118,12 @@ class RecordSearch:
                 return scope
         return found.stream
 
-    def _history(self, place: Scope | str, key_hash: int, found_in: set[str]) -> History:
+    def _history(self, place: Scope | str, key_hash: int, found_in: set[str]) -> RecordHistory:
         tracing, scope = self._tx.record_history, None if isinstance(place, str) else place
         operations = tracing.operations(scope, key_hash) if scope else []
         configured = {name for name, its_scope in self._scopes.items() if its_scope == scope}
         streams = tuple(sorted(found_in | configured | {row["stream"] for row in operations}))
-        return History(
+        return RecordHistory(
             streams,
             scope,
             tracing.bindings(scope, key_hash) if scope else [],

@@ -28,24 +28,28 @@ class ResourceTotals:
         """Add a record, or remove it with *times* -1."""
         self.records += times
         for product, quantity in _quantities(payload):
-            _count(self.quantities, product if self._has_room(product, self.quantities) else OTHERS, quantity, times)
+            _add_to_sum(
+                self.quantities, product if self._has_room(product, self.quantities) else OTHERS, quantity, times
+            )
         customer, currency = str(payload.get("customerId", "")), str(payload.get("currency", ""))
         if "items" in payload:
             place = customer, currency
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
-            _count(self.amounts, part, exact_sum(_amounts(payload)), times)
+            _add_to_sum(self.amounts, part, exact_sum(_amounts(payload)), times)
 
     def plus(self, other: ResourceTotals) -> ResourceTotals:
         both = ResourceTotals(self.records + other.records)
         for each in (self, other):
             for product, quantity in each.quantities.items():
-                _count(both.quantities, product if self._has_room(product, both.quantities) else OTHERS, quantity, 1)
+                _add_to_sum(
+                    both.quantities, product if self._has_room(product, both.quantities) else OTHERS, quantity, 1
+                )
             for place, amount in each.amounts.items():
                 part = place if self._has_room(place, both.amounts) else (OTHERS, place[1])
-                _count(both.amounts, part, amount, 1)
+                _add_to_sum(both.amounts, part, amount, 1)
         return both
 
-    def move(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    def replace_record(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         self.add(before, -1)
         self.add(after)
 
@@ -68,7 +72,7 @@ class ResourceTotals:
         return name in sums or len(sums) < PARTS_AT_MOST
 
 
-def _count(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
+def _add_to_sum(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
     sums[part] = plus(sums[part], EXACT.multiply(times, number))
 
 

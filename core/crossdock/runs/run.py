@@ -70,7 +70,7 @@ def plan(
         StateError: If there is no state yet; `init` creates it.
     """
     check_process()
-    decisions, names, listening = listener or PlanListener.ignoring(), stream_names(streams), _logged(progress)
+    decisions, names, listening = listener or PlanListener.ignoring(), stream_names(streams), _with_logging(progress)
     return dry_run.plan(load(config), names, decisions, clock=SystemClock(), progress=listening)
 
 
@@ -113,7 +113,7 @@ def run(
         CrossdockError: If the run could not begin: another one uses the state, or a credential cannot be read.
     """
     check_process()
-    names, listening = stream_names(streams), _logged(progress)
+    names, listening = stream_names(streams), _with_logging(progress)
     if keys and names:
         message = "a run delivers streams or named records, not both"
         raise ConfigError(message, hint="leave out streams or keys", code="options_conflict")
@@ -132,7 +132,7 @@ def run(
         patience=WaitingRun(clock.now()) if wait else None,
         records=records,
     )
-    _log(report)
+    _log_report(report)
     return report
 
 
@@ -140,12 +140,12 @@ def load(config: Config) -> Project:
     return project.load(*config_sources(config))
 
 
-def _logged(progress: Progress | None) -> Progress:
+def _with_logging(progress: Progress | None) -> Progress:
     """Return a listener that logs what it passes on. `Timings` are passed as they are: the run asks for their class."""
     return progress if isinstance(progress, Timings) else _LoggedProgress(progress_listener(progress))
 
 
-def _log(report: Report) -> None:
+def _log_report(report: Report) -> None:
     for message in report.messages:
         _LOGGER.log(_LEVELS[message.level], "%s", message.in_full)
     for name, tally in report.tallies.items():
@@ -161,21 +161,21 @@ class _LoggedProgress:
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         _LOGGER.info("%s", stage)
-        self._tell(lambda: self._listener.begin(stage, total, unit))
+        self._call_listener(lambda: self._listener.begin(stage, total, unit))
 
     def advance(self, steps: int = 1) -> None:
-        self._tell(lambda: self._listener.advance(steps))
+        self._call_listener(lambda: self._listener.advance(steps))
 
     def allowance(self, tokens: int | None) -> None:
-        self._tell(lambda: self._listener.allowance(tokens))
+        self._call_listener(lambda: self._listener.allowance(tokens))
 
     def waiting(self, wait: timedelta) -> None:
-        self._tell(lambda: self._listener.waiting(wait))
+        self._call_listener(lambda: self._listener.waiting(wait))
 
     def warn(self, text: str) -> None:
-        self._tell(lambda: self._listener.warn(text))
+        self._call_listener(lambda: self._listener.warn(text))
 
-    def _tell(self, call: Callable[[], None]) -> None:
+    def _call_listener(self, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception:  # a defect of a display neither ends a run nor counts as one of the connector

@@ -37,7 +37,7 @@ class Comparison:
         return [each.remark for each in self.measures if each.remark]
 
 
-def compared(runs: Sequence[RunRecord]) -> Comparison | None:
+def compare_with_earlier(runs: Sequence[RunRecord]) -> Comparison | None:
     """Compare the last of *runs* with the others; None without others.
 
     A number of records is unusual if it is below half of the median of the completed runs, and below each of them: so
@@ -70,20 +70,20 @@ def _measure(
     return Measure(name, values, tuple("" if value is None else text(value) for value in values), remark)
 
 
-def _tallied(run: RunRecord, number: Callable[[Mapping[str, Any]], int]) -> int | None:
+def _sum_of_streams(run: RunRecord, number: Callable[[Mapping[str, Any]], int]) -> int | None:
     return None if run.tally is None else sum(number(stream) for stream in run.tally.values())
 
 
 def _rows_read(run: RunRecord) -> int | None:
-    return _tallied(run, lambda stream: stream["rows"]["read"])
+    return _sum_of_streams(run, lambda stream: stream["rows"]["read"])
 
 
 def _delivered(run: RunRecord) -> int | None:
-    return _tallied(run, lambda stream: stream["records"]["delivered"])
+    return _sum_of_streams(run, lambda stream: stream["records"]["delivered"])
 
 
 def _updated(run: RunRecord) -> int | None:
-    return _tallied(run, lambda stream: stream["records"]["updated"])
+    return _sum_of_streams(run, lambda stream: stream["records"]["updated"])
 
 
 def _duration(run: RunRecord) -> int | None:

@@ -9,7 +9,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.unchanged_waits import Idle
+from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import Intent
 from crossdock.values.tally import Tally
@@ -37,7 +37,7 @@ class RunInput(Protocol):
         """The number of records that `read` leaves to the next run, because an operation on them is not settled."""
 
     @property
-    def idle(self) -> Idle:
+    def idle(self) -> IdleWaits:
         """The waiting records that need no decision."""
 
     @property

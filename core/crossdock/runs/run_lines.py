@@ -78,15 +78,15 @@ def _without_zeros(terms: Sequence[tuple[StateWord | str, int]]) -> tuple[tuple[
     return tuple((term, number) for term, number in terms if number)
 
 
-def tables(streams: Mapping[str, Any]) -> list[TallyTable]:
+def tally_tables(streams: Mapping[str, Any]) -> list[TallyTable]:
     """Return the accounts of rows, records and their parts, from the *streams* of `run_document`, without zeros."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
     parts = {name: stream["parts"] for name, stream in streams.items() if stream.get("parts")}
     return [
-        _account("Rows", rows, always=("read", "in records")),
-        _account("Records", records, always=("read", "unchanged", "created")),
-        *([_account("Parts of records", parts, always=())] if parts else []),
+        _tally_table("Rows", rows, always=("read", "in records")),
+        _tally_table("Records", records, always=("read", "unchanged", "created")),
+        *([_tally_table("Parts of records", parts, always=())] if parts else []),
     ]
 
 
@@ -103,13 +103,13 @@ def run_document(run: RunRecord) -> dict[str, Any]:
         "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
-        "balanced": balance(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
+        "balanced": run_balance(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
         "open": None if run.open is None else run.open.as_json(),
         **streams_document(tally, run.messages),
     }
 
 
-def title(run: Mapping[str, Any]) -> str:
+def run_title(run: Mapping[str, Any]) -> str:
     started = f"{run['job']} for {run['business_date']}" if run.get("job") else run.get("command")
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
@@ -122,19 +122,19 @@ def explained_words(run: RunRecord) -> list[StateWord]:
     return [RunState(run.status), *states, *(term for term in RecordTerm if term.shown in used)]
 
 
-def balance(balanced: Sequence[bool | None] | None) -> bool | None:
+def run_balance(balanced: Sequence[bool | None] | None) -> bool | None:
     """Return whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
     if balanced is None:
         return None
     return False if False in balanced else None if None in balanced else True
 
 
-def open_records(streams: Mapping[str, Any]) -> list[str]:
+def open_record_lines(streams: Mapping[str, Any]) -> list[str]:
     counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
     return [f"{name}: open: {each}" for name, each in counts if each.total]
 
 
-def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> TallyTable:
+def _tally_table(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> TallyTable:
     terms = dict.fromkeys(term for account in accounts.values() for term in account)
     shown = [term for term in terms if term in always or any(account.get(term) for account in accounts.values())]
     lines: list[Line] = [(name, *(account.get(term, 0) for term in shown)) for name, account in accounts.items()]
@@ -170,7 +170,11 @@ def input_sentence(stream: Mapping[str, Any]) -> str | None:
     found, files = stream.get("input"), stream.get("files", [])
     if found == "none":
         newest = stream["newest_file"]
-        return f"no new file (newest: {newest['name']} of {_time(newest['modified_at'])})" if newest else "no file yet"
+        return (
+            f"no new file (newest: {newest['name']} of {_time_text(newest['modified_at'])})"
+            if newest
+            else "no file yet"
+        )
     number = len(files) + stream.get("more_files", 0)
     many = f"{counted(number, 'file')}: {files[0]['name']} to {files[-1]['name']}" if number > _NAMED else None
     if found == "unchanged":
@@ -181,12 +185,12 @@ def input_sentence(stream: Mapping[str, Any]) -> str | None:
     if found != "new":
         return None
     is_read = any(file["rows"] is not None for file in files)
-    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_with_rows, files))}"
+    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_file_with_rows, files))}"
 
 
-def _with_rows(file: Mapping[str, Any]) -> str:
+def _file_with_rows(file: Mapping[str, Any]) -> str:
     return file["name"] if file["rows"] is None else f"{file['name']} ({counted(file['rows'], 'row')})"
 
 
-def _time(text: str) -> str:
+def _time_text(text: str) -> str:
     return instant_text(datetime.fromisoformat(text))

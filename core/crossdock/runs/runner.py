@@ -12,9 +12,9 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.dead_letter_replay import Replay
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.dead_letter_replay import ReplayInput
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_fetching
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import DueRun, NamedRecord, RecordFilter, State
@@ -47,7 +47,7 @@ def sync(
     attempt = Attempt(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected(selection)
-        check_loaded(project, session.state, names)
+        check_waves_begun(project, session.state, names)
         return ActiveRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
 
@@ -96,7 +96,7 @@ def replay(
     project: Project, choice: RecordFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
-    attempt = Attempt(command=_replaying(choice), action="records replay")
+    attempt = Attempt(command=_replay_command(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.read_only() as tx:
@@ -113,20 +113,20 @@ def replay(
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint, code="record_unknown")
         run = ActiveRun(session, progress, interrupt, "live", attempt=attempt)
 
-        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
-            return Replay(bound, session.state, tally, choice)
+        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> ReplayInput:
+            return ReplayInput(bound, session.state, tally, choice)
 
         return run.execute(names, dead_letters, reads=False, answers_for=known)
 
 
-def _replaying(choice: RecordFilter) -> str:
+def _replay_command(choice: RecordFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since.isoformat()}" if choice.since else None
     file = f"--file {choice.source}" if choice.source else None
     return " ".join(["records replay", *filter(None, (*given, file, since))])
 
 
-def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> None:
+def check_waves_begun(project: Project, state: State, names: AbstractSet[str]) -> None:
     """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates."""
     if project.migration is None:
         return

@@ -78,5 +78,5 @@ class ExpectedInput(StreamInput):
         super().__init__(bound, state, tally, run_id, digested=True)
         self._expected_digest, self._refusal = digest, refusal
 
-    def accept(self) -> None:
+    def check_input(self) -> None:
         check_digest(self._bound, self.digest, self._expected_digest, self._refusal)

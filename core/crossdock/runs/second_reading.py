@@ -33,14 +33,14 @@ class SecondReading:
         self._first: list[pl.DataFrame] = []
         bound.context.run.open_lists.forget_stream(bound.name)
 
-    def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+    def remember_keys(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """Yield *batches*, and keep the keys of those that an API lists."""
         for batch in batches:
             if self._bound.name in self._bound.context.run.open_lists.begun:
-                self._first.append(self._keys(batch))
+                self._first.append(self._keys_of_batch(batch))
             yield batch
 
-    def doubt(self, missing: pl.Series) -> CrossdockError | None:
+    def find_doubt(self, missing: pl.Series) -> CrossdockError | None:
         """Return why the list may lack existing records: it may be cut or old, or a second reading differs."""
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
@@ -50,23 +50,23 @@ class SecondReading:
             return None
         bound.context.run.progress.begin(f"reading {bound.name} again, since records seem to be gone", None)
         try:
-            second = [self._keys(batch) for batch in self._again() if isinstance(batch, RawBatch)]
+            second = [self._keys_of_batch(batch) for batch in self._again() if isinstance(batch, RawBatch)]
         except (StateError, StoppedError):
             raise
         except CrossdockError as error:
             return error
-        sign = _difference(_distinct(self._first), _distinct(second), missing if not is_position else None)
+        sign = _difference(_distinct_keys(self._first), _distinct_keys(second), missing if not is_position else None)
         return (
             None
             if sign is None
             else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
         )
 
-    def _keys(self, batch: RawBatch) -> pl.DataFrame:
+    def _keys_of_batch(self, batch: RawBatch) -> pl.DataFrame:
         return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)
 
 
-def _distinct(parts: list[pl.DataFrame]) -> pl.DataFrame:
+def _distinct_keys(parts: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).unique().sort(KEY_HASH) if parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
 

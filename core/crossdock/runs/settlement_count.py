@@ -22,7 +22,7 @@ class SettlementCount:
         self._opened: set[tuple[str, int]] = set()  # records with a settled first step
         self.resuming: set[int] = set()
 
-    def carried_over(self, intents: Sequence[Intent]) -> None:
+    def count_carried_over(self, intents: Sequence[Intent]) -> None:
         """Count what an earlier run left. The record of a first step waits, and is counted with the waiting ones."""
         for intent in intents:
             if intent.step != "open":

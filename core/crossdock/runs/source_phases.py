@@ -14,9 +14,9 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.cursor_parts import ReadParts, UnsortedError
-from crossdock.runs.gone_records import is_due
+from crossdock.runs.gone_records import is_reading_due
 from crossdock.runs.planning.snapshot_proof import Completeness
+from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_reading import SecondReading
 from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import State, Transaction
@@ -35,7 +35,7 @@ class SourcePhases:
         self._bound, self._state, self._since = bound, state, since
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
-        self._changes = self._parts(given, declared, whole=whole, doubt_of_list=self._doubt_of_list)
+        self._changes = self._new_read_parts(given, declared, whole=whole, doubt_of_list=self._doubt_of_list)
         self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
@@ -50,7 +50,7 @@ class SourcePhases:
     def _doubt_of_list(self) -> str | None:
         return self._bound.context.run.open_lists.incomplete.get(self._bound.name)
 
-    def _parts(
+    def _new_read_parts(
         self,
         since: str | None,
         declared: Cursor | None,
@@ -72,13 +72,13 @@ class SourcePhases:
 
     def _further_phases(self) -> list[Phase]:
         reread, phases = self._bound.stream.reread, list[Phase]()
-        if self.followed.choose():
+        if self.followed.choose_records():
             phases.append("open")
         if reread is not None and self._since is not None:
             with self._state.read_only() as tx:
                 last = tx.full_lists.read_at(self._bound.name)
                 pending = reread.finds_gone and tx.pending_approvals.get(self._bound.name) is not None
-            if pending or is_due(last, reread.every, self._bound.context.run.clock.now()):
+            if pending or is_reading_due(last, reread.every, self._bound.context.run.clock.now()):
                 phases.append("list")
         return phases
 
@@ -104,7 +104,9 @@ class SourcePhases:
         counted = Tally()
         try:
             with self._bound.context.run.reading.mark_stream(self._bound.name):
-                scan.read(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
+                scan.read(
+                    proof.collect_proofs(self.followed.track_unfinished(self._batches(proof))), counted, advance, known
+                )
         except BaseException as error:
             self._bound.context.run.intakes.refuse(self._bound.name)
             is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
@@ -129,23 +131,27 @@ class SourcePhases:
     def _batches(self, proof: Completeness) -> Iterable[RawBatch]:
         bound, run, name = self._bound, self._bound.context.run, self._bound.name
         if self.phase == "changes":
-            return self._watched(self._changes, proof) if bound.stream.mode == "snapshot" else self._changes.next_part()
+            return (
+                self._batches_of_full_list(self._changes, proof)
+                if bound.stream.mode == "snapshot"
+                else self._changes.next_part()
+            )
         if self.phase == "open":
             run.progress.begin(f"fetching the records of {name} that are not final", None)
-            return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
+            return self.followed.fetch_chosen({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
         self._list, self._look = (
-            self._parts(None, None, whole=True),
+            self._new_read_parts(None, None, whole=True),
             SecondReading(bound, lambda: pulled_batches(bound, None)),
         )
-        return self._watched(self._list, proof)
+        return self._batches_of_full_list(self._list, proof)
 
-    def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
+    def _batches_of_full_list(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
         """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
             return parts.next_part()
-        proof.look_again = self._look.doubt
-        return self._look.watched(parts.next_part())
+        proof.look_again = self._look.find_doubt
+        return self._look.remember_keys(parts.next_part())
 
     def remove_already_read(self, scan: LatestRecords) -> int:
         """Remove from *scan* the records that an earlier phase has read, and count them."""
@@ -163,7 +169,7 @@ class SourcePhases:
         return is_list and self._bound.stream.rereads_gone
 
     @property
-    def seen(self) -> pl.DataFrame:
+    def seen_keys(self) -> pl.DataFrame:
         return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
     def _reset_cursor(self, error: BaseException) -> None:
@@ -178,14 +184,16 @@ class SourcePhases:
             self._list.close()
 
     @property
-    def remark(self) -> str:
-        """`ReadParts.missing_cursor` (for a first reading only), `ReadParts.future` and, without `reread`, which finds
-        what is late, `ReadParts.no_overlap`.
+    def cursor_remark(self) -> str:
+        """A remark about the cursor: the missing one (for a first reading only), dates in the future or, without
+        ``reread``, which finds what is late, a missing overlap. Empty if there is none.
         """
         if self.phase != "changes":
             return ""
-        no_overlap = self._changes.no_overlap if self._bound.stream.reread is None else ""
-        return self._changes.future or no_overlap or (self._changes.missing_cursor if self._since is None else "")
+        no_overlap = self._changes.missing_overlap_remark if self._bound.stream.reread is None else ""
+        return (
+            self._changes.future or no_overlap or (self._changes.missing_cursor_remark if self._since is None else "")
+        )
 
     def new_cursor(self, scan: LatestRecords) -> str | None:
         """Return where the next run continues once this part is settled; None to keep the cursor."""

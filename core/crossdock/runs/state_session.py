@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
@@ -24,14 +19,12 @@ from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, ReadingMarker
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import failed_starts
-from crossdock.runs.crashing_input_detection import marked_reading
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs import run_attempt
+from crossdock.runs.crashing_input_detection import kills_process, marked_reading
+from crossdock.runs.run_attempt import Attempt
 from crossdock.state import Intent, State
-from crossdock.values import yaml_reader
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
-from crossdock.values.environment_variables import escape_dollars
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
 from crossdock.writing.targets.target import Target
 
@@ -78,7 +71,7 @@ class Session:
         """The effective config; None for a project that was not made from one."""
         return None if self.project.file is None else effective_of(self.project)
 
-    def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
+    def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
         used = {self.project.scopes[name].target for name in names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
@@ -92,7 +85,7 @@ class Session:
                 defects[target.name] = error
         return defects
 
-    def in_flight(self, target: Target) -> int:
+    def requests_in_flight(self, target: Target) -> int:
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
@@ -103,11 +96,11 @@ class Session:
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
-    def reduced(self, target: Target) -> BucketShare:
+    def bucket_share(self, target: Target) -> BucketShare:
         with self._opening:
             return self._reduced.setdefault(target.name, BucketShare(self.clock, self._percent))
 
-    def resuming(self, target: str) -> threading.Lock:
+    def resuming_lock(self, target: str) -> threading.Lock:
         """Return the lock that a run holds from `operations_left` until they are settled; its streams begin then."""
         with self._opening:
             return self._resuming.setdefault(target, threading.Lock())
@@ -120,12 +113,12 @@ class Session:
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
     @contextmanager
-    def beginning(self, attempt: Attempt) -> Iterator[None]:
+    def storing_failed_start(self, attempt: Attempt) -> Iterator[None]:
         """Store why a run that begins in the block could not begin."""
         try:
             yield
         except CrossdockError as error:
-            failed_starts.record(self.project, self.clock, error, attempt, self.state)
+            run_attempt.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -148,16 +141,16 @@ def open_session(
     session: Session | None = None
     try:
         with project.exclusive_state() as state, ExitStack() as stack:
-            session = _opened(project, clock, state, stack, width, percent)
+            session = _new_session(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            failed_starts.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
+            run_attempt.store_failed_start(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
         raise
 
 
-def _opened(
+def _new_session(
     project: Project, clock: Clock, state: State, stack: ExitStack, width: int, percent: Callable[[], int]
 ) -> Session:
     targets = project.targets(clock)
@@ -170,37 +163,6 @@ def _opened(
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
-    allowance = Allowance(clock, session.bucket(platform), reduced=session.reduced(platform))
+    allowance = Allowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
     session.source_buckets.add_used(READS, ApiBucket(clock, allowance))
     return session
-
-
-_FATAL = {
-    -each for each in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
-}
-
-
-def kills_process(project: Project, stream: str) -> bool:
-    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
-    files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
-    command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
-    if project.values is not None:
-        command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
-        folder, given = project.folder, escape_dollars(yaml_reader.dumped(project.values))
-    modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-P", *command],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | modules,
-    )
-    try:
-        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
-            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-        process.communicate(given.encode())
-        return process.returncode in _FATAL
-    finally:
-        process.kill()
-        process.wait()

@@ -27,17 +27,17 @@ class ReferredRecords:
         self._by = defaultdict[str, IdSet](IdSet)
 
     def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
-        self._by[by].add([target_place(target, *each) for each in referred])
+        self._by[by].add([record_address(target, *each) for each in referred])
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        places = {target_place(scope.target, scope.resource, each): each for each in ids}
+        places = {record_address(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):
             found = {places[each]: resource for each in referred.known_among(list(places))} | found
         return found
 
 
-def target_place(target: str, resource: str, target_id: str) -> str:
+def record_address(target: str, resource: str, target_id: str) -> str:
     return f"{target} {resource} {target_id}"
 
 
@@ -54,66 +54,66 @@ class StillReferenced:
         self._referred = ReferredRecords()
         self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
 
-    def find(self, undone: Sequence[BoundStream], operations: Operations) -> None:
+    def find_references(self, undone: Sequence[BoundStream], operations: Operations) -> None:
         """Find the references. *undone* lists the streams that are undone, referring streams first."""
         is_any = False
         for bound in undone:
             for each in operations(bound):
-                is_any |= self._plan(each)
+                is_any |= self._add_planned(each)
         if not is_any:
             return
         for target in sorted({bound.scope.target for bound in undone}):
             for resource, kind in self._targets[target].resources.items():
                 if kind.parents:
-                    self._take_remaining(target, resource)
-        self._take_unsettled()
-        self._keep([bound for bound in undone if bound.kind.parents], operations)
+                    self._add_references_of_remaining(target, resource)
+        self._add_references_of_unsettled()
+        self._add_references_of_kept([bound for bound in undone if bound.kind.parents], operations)
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         return self._live.among(scope, ids) | self._referred.among(scope, ids)
 
-    def _plan(self, operation: Operation) -> bool:
+    def _add_planned(self, operation: Operation) -> bool:
         """Add an operation of the plan. Return True for a delete."""
         scope, binding = operation.scope, operation.binding
         assert binding is not None
         if operation.kind == "delete":
-            self._deleted.add([target_place(scope.target, scope.resource, binding.target_id)])
+            self._deleted.add([record_address(scope.target, scope.resource, binding.target_id)])
             return True
-        self._restored.add([_own_place(scope, binding)])
-        self._refer(scope, operation.after)
+        self._restored.add([_binding_address(scope, binding)])
+        self._add_references(scope, operation.after)
         return False
 
-    def _refer(self, scope: Scope, payload: _Payloads) -> set[str]:
+    def _add_references(self, scope: Scope, payload: _Payloads) -> set[str]:
         kind = self._targets[scope.target].resources[scope.resource]
         found = list(referred_ids(kind, payload))
         self._referred.add(scope.resource, scope.target, found)
         return {resource for resource, _ in found}
 
-    def _take_remaining(self, target: str, resource: str) -> None:
+    def _add_references_of_remaining(self, target: str, resource: str) -> None:
         after: tuple[str, int] | None = None
         while True:
             with self._state.read_only() as tx:
                 page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
             if not page:
                 return
-            gone = self._deleted.known_among([target_place(target, resource, each.target_id) for _, each in page])
-            restored = self._restored.known_among([_own_place(*each) for each in page])
+            gone = self._deleted.known_among([record_address(target, resource, each.target_id) for _, each in page])
+            restored = self._restored.known_among([_binding_address(*each) for each in page])
             for scope, binding in page:
-                is_gone = target_place(target, resource, binding.target_id) in gone
-                if not is_gone and _own_place(scope, binding) not in restored:
-                    self._refer(scope, binding.payload)
+                is_gone = record_address(target, resource, binding.target_id) in gone
+                if not is_gone and _binding_address(scope, binding) not in restored:
+                    self._add_references(scope, binding.payload)
             scope, last = page[-1]
             after = scope.namespace, last.key_hash
 
-    def _take_unsettled(self) -> None:
+    def _add_references_of_unsettled(self) -> None:
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
             target = self._targets.get(intent.scope.target)
             if intent.operation != "delete" and target is not None and intent.resource in target.resources:
-                self._refer(intent.scope, payload_after(intent))
+                self._add_references(intent.scope, payload_after(intent))
 
-    def _keep(self, undone: Sequence[BoundStream], operations: Operations) -> None:
+    def _add_references_of_kept(self, undone: Sequence[BoundStream], operations: Operations) -> None:
         """Add the references of records that stay only because others refer to them, repeatedly."""
         again = bool(undone)
         while again:
@@ -121,24 +121,24 @@ class StillReferenced:
             for bound in undone:
                 passed.add((bound.scope.target, bound.scope.resource))
                 for page in in_pages(each for each in operations(bound) if each.kind == "delete"):
-                    fresh = self._kept_now(bound.scope, page)
+                    fresh = self._keep_referenced(bound.scope, page)
                     again |= any((bound.scope.target, resource) in passed for resource in fresh)
 
-    def _kept_now(self, scope: Scope, page: Sequence[Operation]) -> set[str]:
+    def _keep_referenced(self, scope: Scope, page: Sequence[Operation]) -> set[str]:
         """Keep those of *page* that are referred to, and return the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
         referred = self.among(scope, ids)
-        known = self._kept.known_among([target_place(scope.target, scope.resource, each) for each in referred])
-        fresh = {each for each in referred if target_place(scope.target, scope.resource, each) not in known}
-        self._kept.add([target_place(scope.target, scope.resource, each) for each in fresh])
+        known = self._kept.known_among([record_address(scope.target, scope.resource, each) for each in referred])
+        fresh = {each for each in referred if record_address(scope.target, scope.resource, each) not in known}
+        self._kept.add([record_address(scope.target, scope.resource, each) for each in fresh])
         with self._state.read_only() as tx:
             contributed = list(tx.bindings.contributed_payloads(scope.target, scope.resource, list(fresh)))
         found = set[str]()
         for each in page:
             if each.binding is not None and each.binding.target_id in fresh:
-                found |= self._refer(scope, each.binding.payload)
+                found |= self._add_references(scope, each.binding.payload)
         for _, payload in contributed:
-            found |= self._refer(scope, payload)
+            found |= self._add_references(scope, payload)
         return found
 
 
@@ -148,7 +148,7 @@ def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
         yield page
 
 
-def _own_place(scope: Scope, binding: Binding) -> str:
+def _binding_address(scope: Scope, binding: Binding) -> str:
     """Return an id for a binding. Several may have the same target id, one for each contributing stream."""
     return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"
 

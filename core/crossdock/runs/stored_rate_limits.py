@@ -11,7 +11,7 @@ from crossdock.state import Transaction
 
 def read(tx: Transaction, connections: Iterable[str], reading_platform: Collection[str]) -> dict[str, BucketState]:
     """Return the token buckets as the last run left them; for *reading_platform*, the platform's if that is newer."""
-    found = {name: tx.buckets.get(_bucket(name)) for name in connections}
+    found = {name: tx.buckets.get(_bucket_name(name)) for name in connections}
     for name in found.keys() & reading_platform:
         buckets = [each for each in (found[name], tx.buckets.get(PLATFORM)) if each is not None]
         found[name] = max(buckets, key=lambda each: each.as_of, default=None)
@@ -20,8 +20,8 @@ def read(tx: Transaction, connections: Iterable[str], reading_platform: Collecti
 
 def write(tx: Transaction, limits: Mapping[str, BucketState]) -> None:
     for name, bucket_state in limits.items():
-        tx.buckets.put(_bucket(name), bucket_state)
+        tx.buckets.put(_bucket_name(name), bucket_state)
 
 
-def _bucket(connection: str) -> str:
+def _bucket_name(connection: str) -> str:
     return f"api of {connection}"

@@ -12,20 +12,20 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_positions import mixed_zones
-from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
-from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
+from crossdock.delta.order_positions import mixed_zones_error
+from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, stored_records_prepared_again
+from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
 from crossdock.errors import CrossdockError
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.runs.checked_batches import code_of
+from crossdock.runs.checked_batches import guarded_stream_code
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.failure_count import FailureCount
-from crossdock.runs.planning.references import earlier_keys
+from crossdock.runs.planning.references import untrimmed_keys
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
-from crossdock.runs.planning.unchanged_waits import Idle, UnchangedWaits
+from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
@@ -60,7 +60,7 @@ class StreamInput:
         self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
         self._waits = UnchangedWaits(bound, takes_up_all=whole or digested)
-        keep_names(bound, state)
+        load_untrimmed_keys(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -84,26 +84,28 @@ class StreamInput:
         self._begin_part()
         with self._state.read_only() as tx:
             if self._phases and decides_waiting:
-                seen = set(self._phases.seen[KEY_HASH].to_list())
-                self._waiting = self._waits.take_up(tx, unsettled, seen=seen)
-            mapping_changed = self._mapping_change(tx)
+                seen = set(self._phases.seen_keys[KEY_HASH].to_list())
+                self._waiting = self._waits.waiting_to_decide(tx, unsettled, seen=seen)
+            mapping_changed = self._mapping_changed_since(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
         if not self._is_snapshot:
-            self._tally.count("ignored", self._gone.without_older(self._scan))
+            self._tally.count("ignored", self._gone.remove_older_than_deletion(self._scan))
         if not decides_waiting:
             with self._state.read_only() as tx:
-                self._waiting = self._waits.take_up(tx, unsettled, among=self._scan.latest[KEY_HASH].to_list())
-        found = self._delta = self._compared(unsettled)
+                self._waiting = self._waits.waiting_to_decide(
+                    tx, unsettled, among=self._scan.latest[KEY_HASH].to_list()
+                )
+        found = self._delta = self._compare_with_state(unsettled)
         with self._state.read_only() as tx:
-            self._waiting += self._waits.follow(tx, found, self._waiting)
-        self.removals = self._decided_removals(found, counted, unsettled)
+            self._waiting += self._waits.release_children(tx, found, self._waiting)
+        self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
-        self.accept()
+        self.check_input()
         bound.context.run.intakes.accept(name)
-        if self._phases is not None and (remark := self._phases.remark):
+        if self._phases is not None and (remark := self._phases.cursor_remark):
             bound.context.run.note(name, remark)
-        note_texts(bound, self._scan)
+        note_changed_texts(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             text = f"the mapping has changed {mapping_changed}: all records that the source still has are mapped again"
@@ -111,7 +113,7 @@ class StreamInput:
         self._state.read_ahead(found.changed.height)
         key_order, latest = self._scan.key_order, self._scan.latest
         self._order = key_order.new_order(latest[KEY_HASH], found.known) if key_order else None
-        self._scan.forget()
+        self._scan.release_rows()
         self._rows = counted.rows_read
         if self._is_snapshot:
             new = found.changed.height - self._known_changed
@@ -123,32 +125,34 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
-        self._left_alone |= newly_filtered(bound, "waiting", [*self._taken_up()])
-        self._count(found)
+        self._left_alone |= newly_filtered(bound, "waiting", [*self._waiting_to_decide()])
+        self._count_decided(found)
         if bound.stream.contributes and self.finds_changes and not self.has_more:
-            self.operations = self._contributed_again(found, busy)
+            self.operations = self._contributions_to_recreated(found, busy)
 
-    def _contributed_again(self, found: state_comparison.Delta, busy: Collection[int]) -> Sequence[Operation]:
+    def _contributions_to_recreated(self, found: state_comparison.Delta, busy: Collection[int]) -> Sequence[Operation]:
         waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
         left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
         with self._state.read_only() as tx:
-            return [*Contributions(self._bound).to_created_again(tx, left_out)]
+            return [*Contributions(self._bound).operations_for_recreated(tx, left_out)]
 
-    def _mapping_change(self, tx: Transaction) -> str:
+    def _mapping_changed_since(self, tx: Transaction) -> str:
         return mapping_changed_since(tx, self._bound.name, self._bound.stream.version)
 
-    def _decided_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
+    def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
         if self._is_snapshot:
-            return gone.of_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
+            return gone.decide_by_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
         self._tally.count("ignored", gone.add_part(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
         if phases.lists_existing:
-            decided = gone.of_full_list(self._scan, phases.seen, counted, self._completeness, waits, unsettled)
+            decided = gone.decide_by_full_list(
+                self._scan, phases.seen_keys, counted, self._completeness, waits, unsettled
+            )
         else:
-            decided = gone.of_list(unsettled) if gone.list_is_due else gone.of_marks(unsettled)
+            decided = gone.decide_by_existing_list(unsettled) if gone.list_is_due else gone.decide_by_marks(unsettled)
         return replace(decided, refusal=decided.refusal or phases.problem)
 
     def _begin_phase(self) -> bool:
@@ -189,26 +193,26 @@ class StreamInput:
     def has_more(self) -> bool:
         return self._phases is not None and self._phases.has_more
 
-    def _compared(self, unsettled: list[Intent]) -> state_comparison.Delta:
+    def _compare_with_state(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
-        known = key_index.empty_index() if nothing else self._known()
+        known = key_index.empty_index() if nothing else self._known_records()
         with self._state.read_only() as tx:
             letters = tx.dead_letters.facts(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
-            raise mixed_zones(scan.place(unit, line))
+            raise mixed_zones_error(scan.place(unit, line))
         self._known_count = known.height
-        keys = in_parts(found.changed.select(KEY_HASH), known.select(KEY_HASH))
+        keys = split_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
         return found
 
-    def _known(self) -> pl.DataFrame:
+    def _known_records(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
         return self._state.known_keys(self._bound.scope) if held is None else held
 
-    def accept(self) -> None:
+    def check_input(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
 
     @property
@@ -219,7 +223,7 @@ class StreamInput:
     def _is_snapshot(self) -> bool:
         return self._lists_all and bool(self._scan.sources)
 
-    def _count(self, found: state_comparison.Delta) -> None:
+    def _count_decided(self, found: state_comparison.Delta) -> None:
         self._tally.count("carried_over", len(self.waited))
         found.count(self._tally)
         self._tally.records.update(self.removals.terms)
@@ -231,7 +235,7 @@ class StreamInput:
         self._tally.count("carried_on", len(self.waited))
 
     @property
-    def idle(self) -> Idle:
+    def idle(self) -> IdleWaits:
         return self._waits.idle
 
     @property
@@ -244,14 +248,14 @@ class StreamInput:
 
     @property
     def expected_records(self) -> int:
-        return self._to_map + len(self.removals.removed)
+        return self._number_to_map + len(self.removals.removed)
 
     @property
-    def _to_map(self) -> int:
+    def _number_to_map(self) -> int:
         assert self._delta is not None
-        return self._delta.changed.height + sum(1 for _ in self._taken_up())
+        return self._delta.changed.height + sum(1 for _ in self._waiting_to_decide())
 
-    def _taken_up(self) -> Iterator[WaitingRecord]:
+    def _waiting_to_decide(self) -> Iterator[WaitingRecord]:
         """Yield the waiting records that are decided in the version in which they wait."""
         assert self._delta is not None
         passed_over = {*self._delta.replaced, *self._left_alone}
@@ -273,7 +277,7 @@ class StreamInput:
                 tx.pending_approvals.request_approval(withheld.pending)
 
     def failure_count(self) -> FailureCount:
-        return FailureCount(self._bound, self._to_map + len(self.idle.records))
+        return FailureCount(self._bound, self._number_to_map + len(self.idle.records))
 
     @property
     def scan(self) -> LatestRecords:
@@ -286,21 +290,21 @@ class StreamInput:
             for given, read in enumerate(self._read_records(), 1):  # noqa: B007
                 yield read
         except CrossdockError:
-            self._tally.count("carried_on", self._to_map - given)
+            self._tally.count("carried_on", self._number_to_map - given)
             raise
 
     def _read_records(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
-        waited = ((each.identity, each.raw) for each in self._taken_up())
-        return chain(kept_records(self._bound.stream, waited), self._scan.records(self._delta.changed))
+        waited = ((each.identity, each.raw) for each in self._waiting_to_decide())
+        return chain(stored_records_prepared_again(self._bound.stream, waited), self._scan.records(self._delta.changed))
 
     def finish(self) -> None:
         """Finish the input: the source need not be read again, and resolved dead letters are removed."""
         bound, phases = self._bound, self._phases
         assert phases is not None
         with self._state.begin() as tx:
-            self._clear_resolved(tx)
-            done = self._completeness.doubt is None and self._is_done(tx)
+            self._store_keyless_and_clear_resolved(tx)
+            done = self._completeness.doubt is None and self._store_snapshot_and_approval(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
             if cursor is not None and not (self._is_held_back or self._gone.undecided):
@@ -308,19 +312,21 @@ class StreamInput:
             phases.store(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
-            with code_of(bound, "finished"):
+            with guarded_stream_code(bound, "finished"):
                 bound.stream.finished(bound.context)
 
-    def _clear_resolved(self, tx: Transaction) -> None:
+    def _store_keyless_and_clear_resolved(self, tx: Transaction) -> None:
         """Store the rows without a key, and remove dead letters and waiting records that are resolved."""
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
-        tx.dead_letters.replace_keyless(name, self._scan.keyless, self._read_again, run_id=self._run_id, at=at)
+        tx.dead_letters.replace_keyless(
+            name, self._scan.dead_letters_without_key, self._sources_read_again, run_id=self._run_id, at=at
+        )
         tx.dead_letters.clear(name, self._delta.cured)
         tx.waiting_records.clear(name, self._delta.unmoved)
 
     @property
-    def _read_again(self) -> Sequence[str] | None:
+    def _sources_read_again(self) -> Sequence[str] | None:
         """The sources whose rows without a key are known anew; None for all."""
         if self._is_snapshot:
             return None
@@ -329,7 +335,7 @@ class StreamInput:
         # pages of changes have the same addresses in each run, and others records
         return None if self._phases is not None and self._phases.has_listed_all else ()
 
-    def _is_done(self, tx: Transaction) -> bool:
+    def _store_snapshot_and_approval(self, tx: Transaction) -> bool:
         """Return False if the source must be read again, for example because of an unsettled operation."""
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
@@ -353,14 +359,14 @@ class StreamInput:
             tx.pending_approvals.forget(name)
 
 
-def keep_names(bound: BoundStream, state: State) -> None:
+def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
         with state.read_only() as tx:
-            bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
+            bound.stream.earlier_keys = untrimmed_keys(tx, bound.scope, bound.name)
 
 
-def note_texts(bound: BoundStream, scan: LatestRecords) -> None:
+def note_changed_texts(bound: BoundStream, scan: LatestRecords) -> None:
     """Note in how many rows keys were trimmed or may have been changed by a partner, and which cells look damaged."""
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):

@@ -92,10 +92,10 @@ class StreamRunner:
                     self._report.messages.fail(bound.name, planner.stopped)
         for bound, held in self._held.values():
             if bound.name not in self._report.errors:
-                overdue = self._planner(held, Removals(), FailureCount(bound, None)).reject(held.overdue())
-                if held.late and not (yield from self._deliver_chunks(overdue)):
+                overdue = self._planner(held, Removals(), FailureCount(bound, None)).plan_rejections(held.pop_late())
+                if held.late_since and not (yield from self._deliver_chunks(overdue)):
                     return False
-                held.settle()
+                held.make_idle()
         return True
 
     def report_defects(self) -> None:
@@ -110,7 +110,7 @@ class StreamRunner:
 
     def deliver_deletes(self) -> Steps:
         """Delete what is gone and may be referred to, referring records first. Return as `run`."""
-        for each in self._referring.rounds(self._deleting):
+        for each in self._referring.rounds(self._delete_planner):
             if not (yield from self._deliver_chunks(each.chunks)):
                 each.planner.finish()
                 self._report.tally(each.bound.name).count("carried_on", each.left)
@@ -118,22 +118,22 @@ class StreamRunner:
                 return False
             if not each.left:
                 source = self._deferred.pop(each.bound.name)
-                self._finish(each.bound, source)
+                self._finish_input(each.bound, source)
                 source.close()
         return True
 
-    def _deleting(self, bound: BoundStream, gone: Removals) -> Planner:
-        self._timings.proceed(f"deleting {bound.name}", len(gone.removed))
+    def _delete_planner(self, bound: BoundStream, gone: Removals) -> Planner:
+        self._timings.begin_part(f"deleting {bound.name}", len(gone.removed))
         nothing = AwaitingParents(bound, self._state, self._references, frozenset())
         return self._planner(nothing, gone, FailureCount(bound, None))
 
-    def carry_over_held(self) -> None:
+    def count_carried_on(self) -> None:
         """Count as `carried_on` what still waits, and the deletes that were not begun."""
         for name, source in self._deferred.items():
             self._report.tally(name).count("carried_on", len(source.removals.removed))
             source.close()
         for bound, held in self._held.values():
-            self._report.tally(bound.name).count("carried_on", held.discard())
+            self._report.tally(bound.name).count("carried_on", held.discard_all())
 
     def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
@@ -143,7 +143,7 @@ class StreamRunner:
             )
         try:
             with guard_stream_code(bound):
-                source.read(unsettled, self._advance)
+                source.read(unsettled, self._advance_or_stop)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
@@ -152,11 +152,13 @@ class StreamRunner:
             return True
         is_awaited = all(intent.status == "handed_over" for intent in unsettled)
         self._report.left_to_next(bound.name, source.postponed, is_awaited=is_awaited)
-        self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
+        self._report.tally(bound.name).count("carried_on", held.remove(source.waited))
         held.add_idle(source.idle)
-        return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
+        return (
+            True if self._withhold_updates(bound, source) else (yield from self._deliver_records(bound, source, held))
+        )
 
-    def _refused(self, bound: BoundStream, source: RunInput) -> bool:
+    def _withhold_updates(self, bound: BoundStream, source: RunInput) -> bool:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
@@ -174,7 +176,7 @@ class StreamRunner:
         source.refuse(withheld)
         return True
 
-    def deliver(self, work: Callable[[], bool]) -> Steps:
+    def repeat_until_done(self, work: Callable[[], bool]) -> Steps:
         """Call *work* of the dispatcher until it returns True. Return as `run`."""
         try:
             while not work():
@@ -187,7 +189,7 @@ class StreamRunner:
         return True
 
     def _deliver_chunks(self, chunks: Iterator[PlannedChunk]) -> Steps:
-        return self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings)))
+        return self.repeat_until_done(partial(self._dispatcher.deliver, _with_progress(chunks, self._timings)))
 
     def _planner(
         self, held: AwaitingParents, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
@@ -199,17 +201,17 @@ class StreamRunner:
         gone = self._referring.defer(bound, source.removals)
         planner = self._planner(held, gone, source.failure_count(), source.operations)
         records = source.records()
-        self._timings.proceed(f"sending {bound.name}", source.expected_records)
+        self._timings.begin_part(f"sending {bound.name}", source.expected_records)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
-        missed = MissedChanges(self._state, bound) if source.finds_changes else None
+        missed = ChangesWithoutWebhook(self._state, bound) if source.finds_changes else None
         try:
             while chunks is not None:
-                if not (yield from self._deliver_chunks(missed.counted(chunks) if missed else chunks)):
-                    planner.pass_over(records)  # they stay in files that are not finished
-                    self._carry_on(bound)
+                if not (yield from self._deliver_chunks(missed.count_changes(chunks) if missed else chunks)):
+                    planner.count_carried_on(records)  # they stay in files that are not finished
+                    self._count_given_up_deletes(bound)
                     return False
                 chunks = planner.next_round()
-            planner.pass_over(records)
+            planner.count_carried_on(records)
         finally:
             self._updates[bound.name] += planner.updates
             planner.finish()
@@ -217,18 +219,18 @@ class StreamRunner:
             missed.report()
         if planner.stopped is not None:
             self._report.messages.fail(bound.name, planner.stopped)
-            self._carry_on(bound)
+            self._count_given_up_deletes(bound)
         elif gone is not source.removals:
             self._deferred[bound.name] = source
         else:
-            self._finish(bound, source)
+            self._finish_input(bound, source)
         return True
 
-    def _carry_on(self, bound: BoundStream) -> None:
+    def _count_given_up_deletes(self, bound: BoundStream) -> None:
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
-    def _finish(self, bound: BoundStream, source: RunInput) -> None:
-        self._timings.proceed(f"remembering {bound.name}", None)
+    def _finish_input(self, bound: BoundStream, source: RunInput) -> None:
+        self._timings.begin_part(f"remembering {bound.name}", None)
         try:
             with guard_stream_code(bound):
                 source.finish()
@@ -239,7 +241,7 @@ class StreamRunner:
         if source.removals.refusal is not None:
             self._report.messages.fail(bound.name, source.removals.refusal)
 
-    def _advance(self, rows: int) -> None:
+    def _advance_or_stop(self, rows: int) -> None:
         if self._run.interrupt.is_set():
             raise StoppedError(
                 "stopped while reading", hint="nothing from this source was imported; run again to continue"
@@ -247,14 +249,14 @@ class StreamRunner:
         self._timings.advance(rows)
 
 
-def _advancing(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
+def _with_progress(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
     """Report the progress of records without an operation, which are done once they are planned."""
     for chunk in chunks:
         progress.advance(chunk.size - len(chunk.operations))
         yield chunk
 
 
-class MissedChanges:
+class ChangesWithoutWebhook:
     """Counts the changes of one stream in one run, if its connection has received webhooks."""
 
     def __init__(self, state: State, bound: BoundStream) -> None:
@@ -264,7 +266,7 @@ class MissedChanges:
             with state.read_only() as tx:
                 self._counts = tx.inbox.has_readable_webhook(bound.name.partition(".")[0])
 
-    def counted(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
+    def count_changes(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
         """Count the operations of *chunks*, except those on records that are to be fetched anyway."""
         for chunk in chunks:
             if self._counts and chunk.operations:

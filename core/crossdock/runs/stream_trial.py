@@ -14,13 +14,13 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.records_of_rows import kept_records
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
+from crossdock.delta.records_of_rows import stored_records_prepared_again
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import draft_of_record
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import RecordIdentity
 from crossdock.values.clock import Clock
@@ -92,8 +92,8 @@ def try_stream(
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
         transport: Replaces the network of HTTP APIs in tests.
     """
-    with _bound(project, name, clock, progress, transport=transport, recorded=recorded) as bound:
-        return trial_of(bound, most)
+    with _bind_stream(project, name, clock, progress, transport=transport, recorded=recorded) as bound:
+        return try_bound_stream(bound, most)
 
 
 def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *, clock: Clock) -> TriedRecord | None:
@@ -101,9 +101,9 @@ def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *
 
     Return None if a filter leaves it out now. Raises CrossdockError if the config has no such stream.
     """
-    with _bound(project, identity.stream, clock, Silent()) as bound:
-        kept = next(kept_records(bound.stream, [(identity, raw)]), None)
-        return None if kept is None else _tried(bound, kept.record, None)
+    with _bind_stream(project, identity.stream, clock, Silent()) as bound:
+        kept = next(stored_records_prepared_again(bound.stream, [(identity, raw)]), None)
+        return None if kept is None else _try_record(bound, kept.record, None)
 
 
 def fetch_one(project: Project, name: str, key: str, *, clock: Clock, interrupt: threading.Event) -> Trial:
@@ -111,19 +111,19 @@ def fetch_one(project: Project, name: str, key: str, *, clock: Clock, interrupt:
 
     Nothing is stored or delivered. *interrupt* ends pauses between requests.
     """
-    with _bound(project, name, clock, Silent(), interrupt=interrupt) as bound:
+    with _bind_stream(project, name, clock, Silent(), interrupt=interrupt) as bound:
         trial = Trial(bound)
         try:
             for record, problem in _records(trial, fetched_batches(bound, [key_parts_of(key)]), _ALL):
                 if record.key == key:
-                    trial.records.append(_tried(bound, record, problem))
+                    trial.records.append(_try_record(bound, record, problem))
         except CrossdockError as error:
             trial.error = error
         return trial
 
 
 @contextmanager
-def _bound(
+def _bind_stream(
     project: Project,
     name: str,
     clock: Clock,
@@ -158,14 +158,14 @@ def _bound(
         yield bound
 
 
-def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:
+def try_bound_stream(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:
     """Do the same as `try_stream` in an existing run, from the cursor *since*."""
     trial = Trial(bound)
     try:
         with closing(pulled_batches(bound, since)) as batches:
             rows = (batch for batch in batches if isinstance(batch, RawBatch))
             for record, problem in _records(trial, rows, most):
-                trial.records.append(_tried(bound, record, problem))
+                trial.records.append(_try_record(bound, record, problem))
                 if len(trial.records) == most:
                     break
     except CrossdockError as error:
@@ -176,9 +176,13 @@ def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Tria
 Row = dict[str, Any]
 
 
-def _tried(bound: BoundStream, record: Record, problem: RecordError | None) -> TriedRecord:
+def _try_record(bound: BoundStream, record: Record, problem: RecordError | None) -> TriedRecord:
     try:
-        return TriedRecord(record, None, problem) if problem else TriedRecord(record, drafted(bound, record)[0], None)
+        return (
+            TriedRecord(record, None, problem)
+            if problem
+            else TriedRecord(record, draft_of_record(bound, record)[0], None)
+        )
     except RecordError as error:
         return TriedRecord(record, None, error)
 
@@ -187,9 +191,9 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
     bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
         rows = (row for batch in unit for row in _rows(trial, batch, most))
-        groups = _groups(rows, most) if bound.stream.group_by else ([row] for row in rows)
+        groups = _grouped_rows(rows, most) if bound.stream.group_by else ([row] for row in rows)
         for group in groups:
-            cells = tuple({name: cell for name, cell in row.items() if not is_added(name)} for row, _ in group)
+            cells = tuple({name: cell for name, cell in row.items() if not is_added_column(name)} for row, _ in group)
             first, problem = group[0]
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 
@@ -214,7 +218,7 @@ def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, Recor
         yield row, problems.get(row[LINE])
 
 
-def _groups(
+def _grouped_rows(
     rows: Iterator[tuple[Row, RecordError | None]], most: int
 ) -> Iterator[list[tuple[Row, RecordError | None]]]:
     """Yield the first *most* records of a file or page. It is read to its end, where rows of a record may be."""

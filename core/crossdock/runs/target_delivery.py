@@ -62,7 +62,9 @@ class RunningStreams:
 
     def run(self, source: RunInputFactory, *, whole: bool) -> None:
         """Run all streams. *whole* means all streams of the config, read from their own sources."""
-        self._running = {name: self._steps(name, delivery, source) for name, delivery in self._deliveries.items()}
+        self._running = {
+            name: self._deliver_to_target(name, delivery, source) for name, delivery in self._deliveries.items()
+        }
         try:
             self._take_turns()
         finally:
@@ -70,9 +72,9 @@ class RunningStreams:
                 steps.close()
         has_read = any(tally.rows_read for tally in self._report.tallies.values())
         if whole and has_read and not self._report.errors:
-            self._session.state.run_transaction(self._trust_again)
+            self._session.state.run_transaction(self._trust_restored_state)
 
-    def _trust_again(self, tx: Transaction) -> None:
+    def _trust_restored_state(self, tx: Transaction) -> None:
         """Trust a restored state once everything was compared. Until then, lists of records written once are read.
 
         Only what is in doubt because of the backup may be open. A rejected record of such a list may have been
@@ -89,11 +91,11 @@ class RunningStreams:
             return
         if not tx.runs.is_restored():
             tx.unverified.clear_all()
-        elif carried_on == state_doubts.count_in_doubt_since_backup(tx) and not self._rejected_once(tx):
+        elif carried_on == state_doubts.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
             state_doubts.trust_if_settled(tx)
 
-    def _rejected_once(self, tx: Transaction) -> int:
+    def _count_rejected_write_once(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
         writers = {
             scope: name
@@ -110,18 +112,20 @@ class RunningStreams:
                 if next(steps, _ENDED) is _ENDED:
                     del self._running[name]
 
-    def _steps(self, name: str, delivery: TargetDelivery, source: RunInputFactory) -> Generator[None, None, None]:
+    def _deliver_to_target(
+        self, name: str, delivery: TargetDelivery, source: RunInputFactory
+    ) -> Generator[None, None, None]:
         """Do everything for one target. Yields where another target can continue."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
         if not (yield from self._resume_alone(name, delivery)):
             return
         try:
-            done = (yield from self._each(delivery, source)) and (yield from runner.deliver_waiting())
+            done = (yield from self._run_streams(delivery, source)) and (yield from runner.deliver_waiting())
             done = done and (yield from runner.deliver_deletes())
         finally:
-            runner.carry_over_held()
+            runner.count_carried_on()
             runner.report_defects()
-        if not (done and (yield from runner.deliver(dispatcher.deliver_held_back))):
+        if not (done and (yield from runner.repeat_until_done(dispatcher.deliver_held_back))):
             dispatcher.leave_to_next_run()
         runner.report_refusals()
 
@@ -137,10 +141,10 @@ class RunningStreams:
 
     def _resume_alone(self, name: str, delivery: TargetDelivery) -> Steps:
         """Deliver what earlier runs left, while other runs wait for that. Return False if nothing can be delivered."""
-        resuming = self._session.resuming(name)
+        resuming = self._session.resuming_lock(name)
         while not resuming.acquire(timeout=POLL.total_seconds()):
             if self._interrupt.is_set():
-                self._stopped(f"before the delivery to {name}")
+                self._report_stop(f"before the delivery to {name}")
                 return False
             yield
         try:
@@ -154,26 +158,26 @@ class RunningStreams:
         finally:
             resuming.release()
 
-    def _stopped(self, when: str) -> None:
+    def _report_stop(self, when: str) -> None:
         hint = "requests in flight are settled; run again to continue"
         self._report.messages.fail("", StoppedError(f"stopped {when}", hint=hint))
 
     def _resume(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
-        self.counts.carried_over(left)
-        self._timings.proceed("sending what the last run left", len(left))
+        self.counts.count_carried_over(left)
+        self._timings.begin_part("sending what the last run left", len(left))
         names = {bound.name for bound in delivery.streams}
         steps = delivery.dispatcher.resume(left, later=names)
         self.counts.resuming.update(intent.id for intent in left)
-        return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
+        return (yield from delivery.runner.repeat_until_done(lambda: next(steps, _ENDED) is _ENDED))
 
     def _verify_resumed(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
         """Verify the records of operations that a restored backup had left; see `settlement.write`."""
         if not left or not delivery.restored:
             return True
-        is_settled = yield from delivery.runner.deliver(delivery.dispatcher.deliver_held_back)
+        is_settled = yield from delivery.runner.repeat_until_done(delivery.dispatcher.deliver_held_back)
         return is_settled and self._verify(delivery)
 
-    def _each(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
+    def _run_streams(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
         """Run the streams in order. Return False if nothing more can be delivered."""
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
@@ -182,9 +186,11 @@ class RunningStreams:
                 yield
                 continue
             if self._interrupt.is_set():
-                self._stopped(f"before {bound.name}")
+                self._report_stop(f"before {bound.name}")
                 return False
-            if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.deliver_held_back)):
+            if bound.kind.write_once and not (
+                yield from runner.repeat_until_done(delivery.dispatcher.deliver_held_back)
+            ):
                 return False
             try:
                 if not (yield from runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run))):

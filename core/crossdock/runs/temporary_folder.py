@@ -17,13 +17,13 @@ def run_folder(stack: ExitStack, spool: Path | None) -> Path:
     with write_errors(spool or Path(tempfile.gettempdir())):
         if spool is not None:
             create_private_folder(spool)
-            _sweep(spool)
+            _remove_abandoned(spool)
         folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _sweep(spool: Path) -> None:
+def _remove_abandoned(spool: Path) -> None:
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
         if owner.isdecimal() and not is_alive(int(owner)):

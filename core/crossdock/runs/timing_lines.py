@@ -61,17 +61,19 @@ class AllowanceSummary:
 def timing_document(run: RunRecord) -> dict[str, Any]:
     if run.timings is None:
         return {}
-    steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
+    steps = [
+        {"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest_steps(run)
+    ]
     tokens = allowance_summary(run)
     summary = tokens and {
         "lowest": tokens.lowest,
         "highest": tokens.highest,
         "seconds_below_a_quarter": tokens.short.total_seconds(),
     }
-    return {"slowest_steps": steps, "allowance": summary, "apis": apis(run)}
+    return {"slowest_steps": steps, "allowance": summary, "apis": api_usage(run)}
 
 
-def apis(run: RunRecord) -> dict[str, Any]:
+def api_usage(run: RunRecord) -> dict[str, Any]:
     found: dict[str, Any] = (run.timings or {}).get("apis", {})
     return found
 
@@ -92,17 +94,17 @@ def waterfall(run: RunRecord) -> list[StepSpans]:
     )
 
 
-def slowest(run: RunRecord) -> list[StepTime]:
+def slowest_steps(run: RunRecord) -> list[StepTime]:
     ordered = sorted((each.total for each in waterfall(run)), key=lambda step: step.lasted, reverse=True)
     return [step for step in ordered[:SLOWEST] if step.lasted >= _SHORT]
 
 
-def samples(run: RunRecord) -> list[Sample]:
+def allowance_samples(run: RunRecord) -> list[Sample]:
     return [(at / 1000, tokens) for at, tokens in (run.timings or {}).get("samples", ())]
 
 
 def allowance_summary(run: RunRecord) -> AllowanceSummary | None:
-    found = samples(run)
+    found = allowance_samples(run)
     if not found:
         return None
     at, lowest = min(found, key=lambda sample: sample[1])

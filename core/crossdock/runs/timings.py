@@ -40,7 +40,7 @@ class Timings:
         self._reset()
 
     @classmethod
-    def over(cls, progress: Progress, clock: Clock) -> Timings:
+    def wrapping(cls, progress: Progress, clock: Clock) -> Timings:
         """Return *progress* if it is a `Timings`, which its caller reads later, otherwise a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 
@@ -50,7 +50,7 @@ class Timings:
         self._begun(report)
 
     def end(self) -> timedelta:
-        self._switch(_FIRST)
+        self._begin_step(_FIRST)
         return self._since
 
     def _reset(self) -> None:
@@ -63,36 +63,36 @@ class Timings:
 
     # ---- called by the run
 
-    def proceed(self, stage: str, total: int | None) -> None:
+    def begin_part(self, stage: str, total: int | None) -> None:
         """Begin a part of the run. It lasts until the next one, even after all of *total* is done."""
         self._listener.begin(stage, total)
-        self._switch(stage)
+        self._begin_step(stage)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """Begin a stage. One of known size is part of the present stage, which continues after it."""
         self._listener.begin(stage, total, unit)
         if total is None:
-            self._switch(stage)
+            self._begin_step(stage)
         elif total > 0:
-            self._switch(self._outer, stage)
+            self._begin_step(self._outer, stage)
             self._left = total
 
     def advance(self, steps: int = 1) -> None:
         self._listener.advance(steps)
         self._left -= steps
         if self._inner and self._left <= 0:
-            self._switch(self._outer)
+            self._begin_step(self._outer)
 
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)
         if tokens is not None:
             sample = self._now, tokens
-            self._put(sample, sample)
+            self._put_sample(sample, sample)
             while len(self._slots) > SLOTS:
                 self._spacing *= 2
                 kept, self._slots = self._slots, {}
                 for low, high in kept.values():
-                    self._put(low, high)
+                    self._put_sample(low, high)
 
     def waiting(self, wait: timedelta) -> None:
         self._listener.waiting(wait)
@@ -123,15 +123,15 @@ class Timings:
     def _now(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
-    def _switch(self, outer: str, inner: str = "") -> None:
+    def _begin_step(self, outer: str, inner: str = "") -> None:
         now, name = self._now, _storable(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
         if len(self._steps) > 2 * MOST_STEPS:
-            self._steps = _fewer(self._steps)
+            self._steps = _merge_steps(self._steps)
         self._outer, self._inner, self._since = outer, inner, now
 
-    def _put(self, low: Sample, high: Sample) -> None:
+    def _put_sample(self, low: Sample, high: Sample) -> None:
         number = low[0] // self._spacing
         lowest, highest = self._slots.get(number, (low, high))
         self._slots[number] = min(lowest, low, key=_tokens), max(highest, high, key=_tokens)
@@ -146,20 +146,20 @@ def _storable(name: str) -> str:
     return name[:_LONGEST_NAME].encode(errors="replace").decode()
 
 
-def _fewer(steps: Iterable[Step]) -> list[Step]:
+def _merge_steps(steps: Iterable[Step]) -> list[Step]:
     """Reduce to `MOST_STEPS`: merge the steps of one name, and the shortest as `OTHERS`."""
     merged: dict[str, Step] = {}
     for step in steps:
-        _add(merged, step)
+        _add_step(merged, step)
     others = merged.pop(OTHERS, None)
     longest = sorted(merged.values(), key=lambda step: step.lasted, reverse=True)
     kept = {step.name: step for step in longest[: MOST_STEPS - 1]}
     for step in (*filter(None, (others,)), *longest[MOST_STEPS - 1 :]):
-        _add(kept, replace(step, name=OTHERS))
+        _add_step(kept, replace(step, name=OTHERS))
     return sorted(kept.values(), key=lambda step: step.began)
 
 
-def _add(steps: dict[str, Step], step: Step) -> None:
+def _add_step(steps: dict[str, Step], step: Step) -> None:
     known = steps.get(step.name)
     if known is None:
         steps[step.name] = step

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock.resources import Reference
-from crossdock.runs.planning.references import found_in
+from crossdock.runs.planning.references import references_in
 from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
 from crossdock.values.display_texts import counted
@@ -14,7 +14,7 @@ from crossdock.values.records import JSON
 from crossdock.writing.delivery.operations import PERSONAL
 
 
-def shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
+def tried_record_document(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
     """Return a record beside its draft, or its problem. Without *raw*, values that may be personal are masked."""
     record, problem = tried.record, tried.problem
     members = None
@@ -22,14 +22,17 @@ def shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[st
         members = {
             name: PERSONAL if name in personal else _references_as_text(value) for name, value in tried.members.items()
         }
-    visible = {str(value) for _, value in leaves(members)}
-    visible |= {part for reference in found_in(tried.members or {}) for part in reference.key_parts}
+    visible = {str(value) for _, value in leaf_values(members)}
+    visible |= {part for reference in references_in(tried.members or {}) for part in reference.key_parts}
     visible |= set(record.key_parts)
     return {
         "key": record.key,
         "source": record.source,
         "lines": list(record.lines),
-        "record": {name: value if raw else _unless_private(value, visible) for name, value in _cells(record.rows)},
+        "record": {
+            name: value if raw else _masked_unless_visible(value, visible)
+            for name, value in _values_by_column(record.rows)
+        },
         "draft": members,
         "problem": None
         if problem is None
@@ -37,28 +40,30 @@ def shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[st
     }
 
 
-def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
+def _values_by_column(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
     """Yield each value of a record with its column or JSON pointer; for several rows, also with the row's number."""
     for number, row in enumerate(rows, 1):
         prefix = f"{number}." if len(rows) > 1 else ""
         for name, cell in row.items():
             if name == JSON:
-                yield from ((f"{prefix}{pointer}", value) for pointer, value in leaves(exact_json.loads(cell or "{}")))
+                yield from (
+                    (f"{prefix}{pointer}", value) for pointer, value in leaf_values(exact_json.loads(cell or "{}"))
+                )
             elif JSON not in row:
                 yield f"{prefix}{name}", cell
 
 
-def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+def leaf_values(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values in *value* that contain no others, with their JSON pointers (RFC 6901)."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if not members:
         yield pointer, value
         return
     for name, inner in members:
-        yield from leaves(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
+        yield from leaf_values(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
 
 
-def _unless_private(value: Any, visible: set[str]) -> Any:
+def _masked_unless_visible(value: Any, visible: set[str]) -> Any:
     """Return *value* if it is empty or shown anyway, else its length: the personal values of a record are not known."""
     is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
     return value if is_shown else f"({counted(len(str(value)), 'character')})"

@@ -8,12 +8,12 @@ from dataclasses import replace
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.own_external_ids import texts_of
+from crossdock.mapping.own_external_ids import own_key_texts
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import State, Transaction, UnfinishedRecord
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.records import RawBatch, cells_named, with_paths
@@ -43,16 +43,16 @@ class UnfinishedRecordFetch:
     def has_news(self) -> bool:
         return bool(self._open or self._final or self._answered or self._failed)
 
-    def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+    def track_unfinished(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """Yield *batches*, and note which of their records are not final, including those that a filter leaves out."""
         for batch in batches:
             if self._rule is not None:
-                self._take(batch, self._rule)
+                self._track_batch(batch, self._rule)
             yield batch
 
-    def _take(self, batch: RawBatch, rule: OpenUntil) -> None:
+    def _track_batch(self, batch: RawBatch, rule: OpenUntil) -> None:
         stream, rows = self._bound.stream, batch.load()
-        self._end(key_hashes(list(texts_of(stream.own_keys, batch.deleted))).values())
+        self._track_final(key_hashes(list(own_key_texts(stream.own_keys, batch.deleted))).values())
         marks = stream.deleted
         try:
             frame = with_paths(rows, [rule.field, *(marks.columns() if marks is not None else ())])
@@ -63,12 +63,12 @@ class UnfinishedRecordFetch:
             is_final |= frame.select(marks.expression()).to_series()
         keys = keys_only(stream, batch.source, rows)
         self._read |= self._chosen.keys() & set(keys[KEY_HASH].to_list())
-        self._end(keys.filter(is_final)[KEY_HASH].to_list())
+        self._track_final(keys.filter(is_final)[KEY_HASH].to_list())
         for key, key_hash in keys.filter(~is_final).drop_nulls(KEY).select(KEY, KEY_HASH).iter_rows():
             self._open[key_hash] = key
             self._final.discard(key_hash)
 
-    def _end(self, final: Collection[int]) -> None:
+    def _track_final(self, final: Collection[int]) -> None:
         if final and self._followed is None:
             with self._state.read_only() as tx:
                 self._followed = tx.unfinished_records.key_hashes(self._bound.name)
@@ -77,7 +77,7 @@ class UnfinishedRecordFetch:
         for key_hash in ended:
             self._open.pop(key_hash, None)
 
-    def choose(self) -> bool:
+    def choose_records(self) -> bool:
         """Choose the records that this run fetches. Return False if there are none."""
         if self._rule is None:
             return False
@@ -90,12 +90,12 @@ class UnfinishedRecordFetch:
             self._bound.context.run.note(self._bound.name, text)
         return bool(chosen)
 
-    def fetched(self, read: Collection[int]) -> Iterator[RawBatch]:
+    def fetch_chosen(self, read: Collection[int]) -> Iterator[RawBatch]:
         """Yield the chosen records, without those of *read*, which the run has read already."""
         wanted = [each for key_hash, each in self._chosen.items() if key_hash not in read]
         size, failed_alone = self._bound.stream.fetch_size, 0
         for start in range(0, len(wanted), size):
-            for answer in self._part(wanted[start : start + size]):
+            for answer in self._fetch_part(wanted[start : start + size]):
                 if isinstance(answer, CrossdockError):
                     failed_alone += 1
                     self.error = self.error or answer
@@ -105,7 +105,7 @@ class UnfinishedRecordFetch:
                 if failed_alone == FAILED_ALONE:
                     return
 
-    def _part(self, wanted: Sequence[UnfinishedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
+    def _fetch_part(self, wanted: Sequence[UnfinishedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
         """Fetch a part. If that fails, fetch each record alone, so that one does not block the others."""
         try:
             found = list(fetched_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
@@ -117,7 +117,7 @@ class UnfinishedRecordFetch:
                 yield error
                 return
             for each in wanted:
-                yield from self._part([each])
+                yield from self._fetch_part([each])
             return
         self._answered.update(each.key_hash for each in wanted)
         yield found
@@ -135,11 +135,11 @@ class UnfinishedRecordFetch:
             left = [each for each in missing if each.missed >= MISSED_AT_MOST]
             records.put(each for each in missing if each.missed < MISSED_AT_MOST)
             records.forget(name, [*self._final, *(each.key_hash for each in left)])
-            self._note_left(left)
+            self._note_given_up(left)
             self._followed = None
         self.discard()
 
-    def _note_left(self, left: Sequence[UnfinishedRecord]) -> None:
+    def _note_given_up(self, left: Sequence[UnfinishedRecord]) -> None:
         if not left:
             return
         listed = ", ".join(each.key for each in left[:LISTED]) + (", ..." if len(left) > LISTED else "")

@@ -36,7 +36,7 @@ class UnsettledOperations:
     nowhere: list[Intent] = field(default_factory=list)
 
     @classmethod
-    def sorted_out(
+    def grouped(
         cls,
         unsettled: Sequence[Intent],
         targets: Mapping[str, Target],
@@ -67,7 +67,7 @@ class UnsettledOperations:
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
-    def count(
+    def count_and_report(
         self, tally: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
     ) -> set[tuple[Scope, int]]:
         """Count and report the results as if the targets accept everything. Return the records with a first step."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import RecordFilter, Scope, Transaction
 
 Parent = tuple[str, str, str]
@@ -40,8 +40,10 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordF
     streams = defaultdict(list)
     for name, scope in scopes.items():
         streams[scope.resource, scope.namespace].append(name)
-    roots = _roots(_waits(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)}))
-    codes = _codes(tx, streams, {root for each in roots.values() for root in each})
+    roots = _root_causes(
+        _waits_of_parents(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)})
+    )
+    codes = _rejection_codes(tx, streams, {root for each in roots.values() for root in each})
     groups: dict[tuple[str, tuple[Parent, ...]], WaitingGroup] = {}
     for each in counts:
         ends = tuple(sorted({root for parent in _parents(each.waits_for) for root in roots[parent]}))
@@ -59,27 +61,27 @@ def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
     return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]
 
 
-def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
+def _waits_of_parents(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
     """Return what each of *parents* waits for, and so on; an empty list for one that does not wait."""
     found: dict[Parent, list[Parent]] = {}
     while parents:
         found |= {parent: [] for parent in parents}
-        for stream, hashes in _by_stream(streams, parents):
+        for stream, hashes in _key_hashes_by_stream(streams, parents):
             waits = tx.waiting_records.awaited_references(stream, list(hashes))
             found |= {hashes[key_hash]: _parents(waits_for) for key_hash, waits_for in waits.items()}
         parents = {each for parent in parents for each in found[parent]} - set(found)
     return found
 
 
-def _codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
+def _rejection_codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
     return {
         hashes[key_hash]: code
-        for stream, hashes in _by_stream(streams, parents)
+        for stream, hashes in _key_hashes_by_stream(streams, parents)
         for key_hash, code in tx.dead_letters.codes(stream, list(hashes)).items()
     }
 
 
-def _by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
+def _key_hashes_by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
     places = defaultdict(list)
     for resource, namespace, key in parents:
         places[resource, namespace].append(key)
@@ -89,7 +91,7 @@ def _by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, d
             yield stream, hashes
 
 
-def _roots(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Parent]]:
+def _root_causes(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Parent]]:
     """Return where the chains from each record end; in a cycle of waiting records, at itself."""
     children = defaultdict(list)
     for child, parents in waits.items():

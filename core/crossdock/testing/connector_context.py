@@ -19,7 +19,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.stream_trial import Trial, trial_of, try_stream
+from crossdock.runs.stream_trial import Trial, try_bound_stream, try_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock
 from crossdock.values.config_models import Secret
@@ -121,7 +121,9 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     Returns:
         The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
-    return _with_transport_error(trial_of(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport)
+    return _with_transport_error(
+        try_bound_stream(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport
+    )
 
 
 def read_config(

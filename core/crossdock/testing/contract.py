@@ -14,9 +14,9 @@ from unittest import SkipTest
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream, Connection, streams_writing_same_records
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
-from crossdock.mapping.own_external_ids import at_source
+from crossdock.mapping.own_external_ids import keys_at_source
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of, shown_key, text_of_key
 from crossdock.testing.hash_seeds import readings
@@ -158,11 +158,11 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     """
     found: dict[str, Rows] = {}
     for batch in bound.stream.fetch(
-        bound.context, at_source(bound.stream.own_keys, [key_parts_of(key) for key in keys])
+        bound.context, keys_at_source(bound.stream.own_keys, [key_parts_of(key) for key in keys])
     ):
         rows = sorted(_kept_rows(bound, batch), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
-            cells = [{name: cell for name, cell in row.items() if not is_added(name)} for row in group]
+            cells = [{name: cell for name, cell in row.items() if not is_added_column(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 

@@ -12,7 +12,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import Checkpoint, instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.cursor_parts import ReadParts
+from crossdock.runs.read_parts import ReadParts
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
 from crossdock.testing.requested_times import instant_of, moments_in

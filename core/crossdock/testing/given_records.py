@@ -14,7 +14,7 @@ from crossdock.mapping.resource_types import external_id
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
-from crossdock.runs.planning.references import found_in
+from crossdock.runs.planning.references import references_in
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID
 from crossdock.values import exact_json
@@ -45,7 +45,7 @@ def absent_records(trials: Iterable[Trial]) -> dict[Name, str | None]:
                 names[own] = tried.record.key_parts[0]
             else:
                 names.setdefault(own)
-            for each in found_in(tried.members or {}):
+            for each in references_in(tried.members or {}):
                 names.setdefault((each.resource, *bound.name_of(each)))
     return {name: target_id for name, target_id in names.items() if name not in created}
 

@@ -19,7 +19,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
-from crossdock.runs.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import draft_of_record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated_members
@@ -221,7 +221,7 @@ class _Problem(NamedTuple):
 
 def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
     try:
-        return drafted(bound, record)[0]
+        return draft_of_record(bound, record)[0]
     except RecordError as error:
         return _Problem(error.code, str(error))
 

@@ -20,7 +20,7 @@ from crossdock.errors import UnavailableError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import cursor_parts, runner
+from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
@@ -123,7 +123,7 @@ class Tenant:
         """
         pull = _ObservedPull(network, most)
         self.clock.advance(_BETWEEN_SYNCS_S)
-        with mock.patch.object(cursor_parts, "PART_ROWS", 1):
+        with mock.patch.object(read_parts, "PART_ROWS", 1):
             project = replace(self._project, pull=pull)
             report = runner.sync(
                 project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()

@@ -20,7 +20,7 @@ from crossdock.config.registry import load
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.cursor_parts import ReadParts
+from crossdock.runs.read_parts import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context import bound_stream
 from crossdock.values import exact_json

@@ -13,7 +13,7 @@ from tests.partners.partner_transport import transport
 
 from crossdock.config.registry import load
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.cursor_parts import ReadParts
+from crossdock.runs.read_parts import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context import bound_stream
 from crossdock.values import exact_json

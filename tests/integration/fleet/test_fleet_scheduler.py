@@ -108,19 +108,19 @@ class Said:
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} {run.status}")
 
-    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} failed: {message.text}")
 
-    def broken(self, tenant: str, error: str) -> None:
+    def tenant_unusable(self, tenant: str, error: str) -> None:
         self.all.append(f"{tenant} broken: {error}")
 
-    def lost(self, tenant: str, reason: str) -> None:
+    def call_lost(self, tenant: str, reason: str) -> None:
         self.all.append(f"{tenant} lost: {reason}")
 
     def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         self.all.append(f"{tenant} notice pending: {event.run_id}")
 
-    def report_part(self, part: str, problem: str | None) -> None:
+    def report_part_status(self, part: str, problem: str | None) -> None:
         if problem is not None:
             self.all.append(f"{part}: {problem}")
 
@@ -367,7 +367,7 @@ def test_a_run_that_people_know_of_is_no_news(fleet: Fleet) -> None:
     assert fleet.running() == ["a"]
     event = ended().run
     assert event is not None
-    fleet.scheduler.look_at("a", [7])
+    fleet.scheduler.look_at_state("a", [7])
     fleet.executor.end("a", ended().model_copy(update={"pending_notices": (event.event,)}))
     fleet.executor.refusals = [UnavailableError("away")]
     fleet.work()

@@ -21,7 +21,7 @@ from tests.servers import served
 from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail
-from crossdock.services.notifications.events import compose
+from crossdock.services.notifications.events import compose_message
 
 CODE = "[notification_failed]"
 
@@ -134,7 +134,7 @@ def test_a_slow_server_times_out(tls: str, greeting: bytes, drop: bytes) -> None
     with served(Odd(greeting, drop)) as odd:
         channel = mail.MailChannel(Email.model_validate(email(odd.port, tls=tls)["email"]))
         with pytest.raises(UnavailableError, match="timed out"):
-            channel.send(compose(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
+            channel.send(compose_message(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.client_left.wait(30)
 
 

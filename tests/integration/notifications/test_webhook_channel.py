@@ -23,7 +23,7 @@ from tests.servers import served
 
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import UnavailableError
-from crossdock.services.notifications.events import compose
+from crossdock.services.notifications.events import compose_message
 from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values import exact_json
 
@@ -114,7 +114,7 @@ def test_a_slow_receiver_times_out(greeting: bytes, drop: bytes) -> None:
     with served(Odd(greeting, drop)) as odd:
         channel = WebhookChannel(Webhook(url=f"http://127.0.0.1:{odd.port}"))
         with pytest.raises(UnavailableError, match="request failed"):
-            channel.send(compose(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
+            channel.send(compose_message(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.client_left.wait(30)
 
 

@@ -49,26 +49,26 @@ def test_health_follows_the_loop(client: httpx.Client, clock: ManualClock, metri
     clock.advance(61)
     answer = client.get("/healthz")
     assert (answer.status_code, answer.text) == (503, "stuck: the scheduler loop has not run for 61 s\n")
-    metrics.beat()
+    metrics.record_heartbeat()
     assert client.get("/healthz").status_code == 200
 
 
 def test_readiness_follows_config_and_state(client: httpx.Client, metrics: Metrics) -> None:
     """503 with the reason until both are usable; health does not depend on it."""
     assert client.get("/readyz").status_code == 503
-    metrics.report_part("config")
-    metrics.report_part("state", "größer als der Platz")
+    metrics.report_part_status("config")
+    metrics.report_part_status("state", "größer als der Platz")
     answer = client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready; state: größer als der Platz\n")
     assert client.get("/healthz").status_code == 200
-    metrics.report_part("state")
+    metrics.report_part_status("state")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (200, "ready\n")
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/openmetrics-text; version=1.0.0, text/plain; version=1.0.0"])
 def test_metrics_are_read_by_prometheus(client: httpx.Client, metrics: Metrics, accept: str) -> None:
     """In its text format, whatever formats the client accepts."""
-    metrics.began("nächtlich")
+    metrics.run_began("nächtlich")
     answer = client.get("/metrics", headers={"accept": accept})
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]

@@ -62,13 +62,13 @@ def test_a_version_is_read_by_the_id(erp: Reading, run: SourceContext) -> None:
     """Each change gives another one; a record that does not exist has none."""
     (name, other), profile = erp.products(2), erp.configure(PRODUCTS).platform
     with LiveRecords(profile, run) as live:
-        first, another = live.version("product", name), live.version("product", other)
+        first, another = live.entity_tag("product", name), live.entity_tag("product", other)
         assert first is not None
-        assert live.version("product", name) == first
+        assert live.entity_tag("product", name) == first
         erp.client.products.update(name, {"barcode": "4711"})
-        assert live.version("product", name) not in {first, None}
-        assert live.version("product", other) == another
-        assert [live.version("product", each) for each in ("prd_none", "", "\n")] == [None, None, None]
+        assert live.entity_tag("product", name) not in {first, None}
+        assert live.entity_tag("product", other) == another
+        assert [live.entity_tag("product", each) for each in ("prd_none", "", "\n")] == [None, None, None]
 
 
 def test_a_refusal_names_the_scope_that_the_list_needs(erp: Reading, run: SourceContext) -> None:

@@ -11,13 +11,13 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoption_index
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.platform_source import live_records
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
@@ -67,7 +67,7 @@ def test_what_is_bound_belongs_to_its_record(erp: Reading, state: State) -> None
         tx.bindings.put(SCOPE, [bound("1", own)], run_id=run, at=AT)
         tx.bindings.put(OTHER, [bound("1", others)], run_id=run, at=AT)
     index = read(erp, state)
-    assert [index.found(each) for each in ("P0", "P1", "P2")] == [[(free, False)], [(own, True)], []]
+    assert [index.find(each) for each in ("P0", "P1", "P2")] == [[(free, False)], [(own, True)], []]
 
 
 def test_what_has_the_name_of_a_bound_record_belongs_to_it(erp: Reading, state: State) -> None:
@@ -77,7 +77,7 @@ def test_what_has_the_name_of_a_bound_record_belongs_to_it(erp: Reading, state: 
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [bound("0", "prd_gone")], run_id=run, at=AT)
     index = read(erp, state)
-    assert (index.found("wms:0"), index.found("shop:0")) == ([(named, True)], [(forgotten, False)])
+    assert (index.find("wms:0"), index.find("shop:0")) == ([(named, True)], [(forgotten, False)])
 
 
 def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading, state: State) -> None:
@@ -88,7 +88,7 @@ def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading
         pending = [left("0", status="in_doubt"), left("7", operation="update", target_id=updated, idempotency_key="k")]
         tx.intents.add(pending, run_id=run, fence=state.fence, at=AT)
     index = read(erp, state)
-    assert (index.found("wms:0"), index.found("P0")) == ([(created, True)], [(updated, True)])
+    assert (index.find("wms:0"), index.find("P0")) == ([(created, True)], [(updated, True)])
 
 
 def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeyp
     erp.client.products.update(ids[1], {"sku": "new"})
     made.read(index)
     index.sort()
-    assert (index.found("P1"), index.found("new"), len(index)) == ([], [(ids[1], False)], 3)
+    assert (index.find("P1"), index.find("new"), len(index)) == ([], [(ids[1], False)], 3)
     assert len(erp.requested("/api/v1/catalog/products")) == 3 + 2  # the last one again, and what was changed
 
     def stop() -> None:

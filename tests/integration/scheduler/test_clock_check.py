@@ -26,7 +26,7 @@ from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, NamedRecord, PinnedTenant, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -133,7 +133,9 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
     with served(Receiver()) as receiver:
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
         workers = WorkerPool(Inline())
-        service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers)
+        service = MonitoredScheduler(
+            loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers
+        )
         with closing(service):
             service.poll()
             clock.step(MONTH_S)

@@ -30,7 +30,7 @@ from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import run_notices
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import RecordFilter, create_or_upgrade, parse_url
@@ -88,7 +88,7 @@ class ServiceCase:
     def restart(self) -> None:
         """Another process takes the place of the one before."""
         self.service_metrics, self.interrupt = Metrics(self.clock), threading.Event()
-        self.service = Service(
+        self.service = MonitoredScheduler(
             self.project,
             self.clock,
             self.interrupt,
@@ -348,7 +348,7 @@ def test_people_are_told_once_of_a_run_whose_process_is_killed_at_each_attempt(
 ) -> None:
     """Before the second attempt, which may be killed as well, and when it is over."""
     with monkeypatch.context() as patch:
-        patch.setattr(ActiveRun, "_finish", killed)
+        patch.setattr(ActiveRun, "_record_end", killed)
         for _ in range(4):
             nightly.is_killed()
     ((kind, error),) = notifications(receiver)

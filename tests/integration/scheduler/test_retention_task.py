@@ -17,7 +17,7 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, 
 from crossdock.config.project.project import Project
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import retention_task
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -126,7 +126,9 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
     case.old_runs(3)
     metrics, interrupt = Metrics(case.clock), threading.Event()
     workers = WorkerPool(Inline())
-    service = Service(case.project, case.clock, interrupt, metrics, notifier=None, trace=print, workers=workers)
+    service = MonitoredScheduler(
+        case.project, case.clock, interrupt, metrics, notifier=None, trace=print, workers=workers
+    )
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
         for _ in range(80):

@@ -14,7 +14,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import DueRun, StateUrl
 
@@ -265,7 +265,8 @@ def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path)
     """In its metrics, for each job, after each look."""
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
     metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "workers": WorkerPool(Inline())}
-    with closing(Service(simulation.project, simulation.clock, threading.Event(), metrics, **facts)) as service:  # type: ignore[arg-type]
+    scheduler = MonitoredScheduler(simulation.project, simulation.clock, threading.Event(), metrics, **facts)  # type: ignore[arg-type]
+    with closing(scheduler) as service:
         service.poll()
     shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}

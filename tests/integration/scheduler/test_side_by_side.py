@@ -115,7 +115,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
     """Together they have no more requests in flight than configured."""
     with open_session(loaded, ManualClock(BEGIN), width=2) as session:
-        assert session.in_flight(session.targets[PLATFORM]) == 4
+        assert session.requests_in_flight(session.targets[PLATFORM]) == 4
 
 
 @pytest.mark.parametrize("listens", [False, True])

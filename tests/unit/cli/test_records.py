@@ -10,7 +10,7 @@ from tests.report_page import AT, dead_letter, waiting
 from tests.unit.cli.conftest import CommandLine
 from tests.unit.state.samples import SCOPE, binding, intent
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import Scope
 
 INVOICE = """\

@@ -9,7 +9,7 @@ import pytest
 from tests.report_page import AT, dead_letter
 from tests.unit.cli.conftest import CommandLine
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import DeadLetter
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _dotted, _side_by_side
-from crossdock.runs.tried_records import leaves
+from crossdock.runs.tried_records import leaf_values
 from crossdock.testing import context, read, replay
 from crossdock.values import author_tracebacks
 from crossdock.values.json_paths import at_path
@@ -166,7 +166,7 @@ def test_wide_records_are_shown_above_their_drafts() -> None:
 @given(st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_each_value_inside_json_has_one_pointer(value: object) -> None:
     """No two values have the same pointer."""
-    pointers = [pointer for pointer, _ in leaves(value)]
+    pointers = [pointer for pointer, _ in leaf_values(value)]
     assert len(pointers) == len(set(pointers))
 
 
@@ -288,7 +288,7 @@ def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str
     value: object = 1
     for name in reversed(names):
         value = {name: value}
-    ((pointer, _),) = leaves(value)
+    ((pointer, _),) = leaf_values(value)
     shown = _dotted(pointer)
     assert at_path(value, shown) == 1
     assert shown == pointer or shown == ".".join(names)

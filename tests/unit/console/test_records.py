@@ -17,7 +17,7 @@ from tests.unit.console.visitor import Visitor, visiting
 from tests.unit.state.samples import AT, SCOPE, binding, intent
 
 from crossdock.console.people import Role
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FileFacts, NamedRecord, PendingApproval
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.record_keys import key_text

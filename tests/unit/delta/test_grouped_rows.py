@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.records_of_rows import rows_of_groups
+from crossdock.delta.records_of_rows import rows_after_last_deletion
 from crossdock.delta.row_preparation import DELETED, KEY_HASH
 from crossdock.values.records import LINE
 
@@ -23,11 +23,11 @@ def test_a_group_has_the_rows_after_the_last_deletion_of_its_key(rows: list[tupl
         else:
             expected.append((key, line))
     numbered = [(key, is_deleted, line) for line, (key, is_deleted) in enumerate(rows)]
-    found = rows_of_groups(pl.DataFrame(numbered, schema=_SCHEMA, orient="row"))
+    found = rows_after_last_deletion(pl.DataFrame(numbered, schema=_SCHEMA, orient="row"))
     assert found.select(KEY_HASH, LINE).rows() == expected
 
 
 def test_rows_without_marks_are_all_of_the_group() -> None:
     """A stream without `deleted` has no such column."""
     rows = pl.DataFrame({KEY_HASH: [1, 1], LINE: [1, 2]})
-    assert rows_of_groups(rows).equals(rows)
+    assert rows_after_last_deletion(rows).equals(rows)

@@ -16,12 +16,12 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, records, rere
 
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta import state_comparison
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_facts import SuspiciousLimit
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally
@@ -348,7 +348,7 @@ def test_a_named_key_has_as_many_parts_as_the_stream(tmp_path: Path) -> None:
     stream = Things(yields_deleted=True, columns={"K": Repair(strip="both")})
     assert existing(stream, [named(" a ")], tmp_path) == {"a": False}
     scan, tally = scanned(stream, [named("", rows=[])], tmp_path)
-    assert (tally.rows_rejected, [each.message for each in scan.keyless]) == (1, ["the key is empty"])
+    assert (tally.rows_rejected, [each.message for each in scan.dead_letters_without_key]) == (1, ["the key is empty"])
     wrong = RawBatch("page", named().load(), deleted=(("a", "b"),))
     with pytest.raises(RefusedError, match="a deleted record has a key of 2 parts instead of 1"):
         scanned(stream, [wrong], tmp_path)

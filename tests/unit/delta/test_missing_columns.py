@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.row_preparation import hint_for
+from crossdock.delta.row_preparation import missing_columns_hint
 
 
 def rows(*lines: tuple[str, ...]) -> pl.DataFrame:
@@ -30,7 +30,7 @@ CUSTOMERS = [("Ada", "London", "1815"), ("Grace", "New York", "1906"), ("Edsger"
 )
 def test_a_header_is_listed(header: tuple[str, ...], needed: set[str]) -> None:
     """What the file has instead is what a person needs to correct the config."""
-    hint = hint_for(needed, rows(header, *CUSTOMERS))
+    hint = missing_columns_hint(needed, rows(header, *CUSTOMERS))
     assert hint == f"its columns: {', '.join(header)}"
 
 
@@ -46,7 +46,7 @@ def test_a_header_is_listed(header: tuple[str, ...], needed: set[str]) -> None:
 )
 def test_a_first_line_that_may_be_a_record_is_not_shown(lines: list[tuple[str, ...]]) -> None:
     """A file without a header has people in its first line."""
-    hint = hint_for({"CUSTNO"}, rows(*lines))
+    hint = missing_columns_hint({"CUSTNO"}, rows(*lines))
     assert hint.startswith("check that the first line is a header")
     assert not any(cell in hint for cell in lines[0])
 
@@ -55,4 +55,4 @@ def test_a_first_line_that_may_be_a_record_is_not_shown(lines: list[tuple[str, .
 def test_rows_of_one_form_have_no_header(lines: list[tuple[str, str]]) -> None:
     """Where the first line has the form of the others, nothing of it is shown."""
     if lines[0][0] != lines[0][1] and "_line" not in lines[0]:
-        assert "its columns" not in hint_for({"--"}, rows(*lines))
+        assert "its columns" not in missing_columns_hint({"--"}, rows(*lines))

@@ -28,7 +28,7 @@ def read(chosen: pl.DataFrame) -> Iterator[Any]:
 
 
 def found(repeated: RepeatedRows, *, with_examples: bool = True) -> RepeatedKeys:
-    return repeated.found(read, lambda unit, line: f"{unit}.csv:{line}", with_examples=with_examples)
+    return repeated.repeated_keys(read, lambda unit, line: f"{unit}.csv:{line}", with_examples=with_examples)
 
 
 def test_a_key_has_its_places() -> None:

@@ -20,10 +20,10 @@ from crossdock.delta.row_preparation import (
     KEY_HASH,
     POSITION,
     SKIP,
-    in_parts,
     prepare,
     rows_where,
     rows_with_keys,
+    split_by_key,
     with_key_columns,
 )
 from crossdock.errors import RefusedError
@@ -115,7 +115,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
     frame = pl.DataFrame({KEY_HASH: keys}, schema={KEY_HASH: pl.UInt128})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
-        assert sorted(key for (part,) in in_parts(frame) for key in part[KEY_HASH]) == sorted(keys)
+        assert sorted(key for (part,) in split_by_key(frame) for key in part[KEY_HASH]) == sorted(keys)
         assert rows_with_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
         assert rows_where(frame, pl.lit(value=False)).is_empty()
 

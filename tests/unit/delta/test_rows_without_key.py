@@ -19,11 +19,11 @@ def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
     """Every part of a key is required; the dead letter names the empty column and keeps the row."""
     rows: Rows = [{"K": "a", "L": ""}, {"K": None, "L": "x"}, {"K": "a b", "L": "x|y"}]
     scan, tally = scanned(Things(key=("K", "L")), [batch(rows)], tmp_path)
-    assert [(each.code, each.pointer, each.message, each.identity.line) for each in scan.keyless] == [
+    assert [(each.code, each.pointer, each.message, each.identity.line) for each in scan.dead_letters_without_key] == [
         ("key_missing", "L", "the key is empty", 2),
         ("key_missing", "K", "the key is empty", 3),
     ]
-    assert scan.keyless[1].raw["rows"] == [[None, "x"]]
+    assert scan.dead_letters_without_key[1].raw["rows"] == [[None, "x"]]
     assert tally.rows_rejected == 2
     assert [record.key for record in records(scan)] == ["a%20b|x%7Cy"]
 
@@ -32,8 +32,11 @@ def test_a_key_that_is_too_long_is_a_dead_letter(tmp_path: Path) -> None:
     """A key that exceeds the limit in bytes makes the row a dead letter."""
     rows: Rows = [{"K": "a" * 1000, "L": "x"}, {"K": "ä" * 501, "L": "x"}, {"K": "a", "L": "\x01" * 1001}]
     scan, tally = scanned(Things(key=("K", "L")), [batch(rows)], tmp_path)
-    assert [(dead_letter.pointer, dead_letter.identity.line) for dead_letter in scan.keyless] == [("K", 3), ("L", 4)]
-    assert {dead_letter.message for dead_letter in scan.keyless} == {"the key exceeds 1,000 bytes"}
+    assert [(dead_letter.pointer, dead_letter.identity.line) for dead_letter in scan.dead_letters_without_key] == [
+        ("K", 3),
+        ("L", 4),
+    ]
+    assert {dead_letter.message for dead_letter in scan.dead_letters_without_key} == {"the key exceeds 1,000 bytes"}
     assert [len(record.key) for record in records(scan)] == [1002]
     assert tally.rows_rejected == 2
 
@@ -43,7 +46,7 @@ def test_a_refused_part_is_a_dead_letter_with_its_reason(tmp_path: Path) -> None
     rows: Rows = [{"K": "", "L": "", REFUSED: "set '0002' is refused"}, {"K": "a", "L": "x", REFUSED: ""}]
     stream = Things(key=("K",), skip={"nothing": Filter(field="L", equals="")})
     scan, tally = scanned(stream, [batch(rows)], tmp_path)
-    assert [(each.code, each.message, each.identity.line) for each in scan.keyless] == [
+    assert [(each.code, each.message, each.identity.line) for each in scan.dead_letters_without_key] == [
         ("unreadable", "set '0002' is refused", 2)
     ]
     assert (tally.rows_rejected, tally.rows_filtered) == (1, {"nothing": 0})
@@ -60,4 +63,4 @@ def test_too_many_rows_without_key_are_refused(tmp_path: Path, columns: int, mon
     scan = LatestRecords(Things(), "w.things", tmp_path)
     with pytest.raises(RefusedError, match=r"a.csv:\d+: \d+ rows have no key, too many"):
         scan.read(batches, Tally(), lambda _rows: None)
-    assert 0 < len(scan.keyless) * (1_000 + 64 * (columns + 2)) <= 100_000
+    assert 0 < len(scan.dead_letters_without_key) * (1_000 + 64 * (columns + 2)) <= 100_000

@@ -44,7 +44,7 @@ def _read(
         scan, tally = LatestRecords(stream, "w.things", Path(work)), Tally()
         scan.read(_batches(contents), tally, lambda _rows: None, lambda: known)
         found = [(each.record, each.identity) for each in scan.records(scan.latest)]
-        letters = [(each.identity, each.raw) for each in scan.keyless]
+        letters = [(each.identity, each.raw) for each in scan.dead_letters_without_key]
     return scan.latest.sort(KEY_HASH).rows(), found, letters, sum(scan.trimmed_rows), tally
 
 

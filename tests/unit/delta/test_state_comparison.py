@@ -15,11 +15,10 @@ from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
 from crossdock.delta import row_preparation, state_comparison
-from crossdock.delta.fingerprint import HASH
+from crossdock.delta.fingerprint import HASH, key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.records import LINE, RawBatch
@@ -32,7 +31,9 @@ FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
 
 def latest(read: dict[int, int], known: pl.DataFrame | None = None) -> pl.DataFrame:
     frame = pl.DataFrame(list(read.items()), schema={KEY_HASH: HASH, FP: HASH}, orient="row")
-    same = pl.Series([False] * frame.height, dtype=pl.Boolean) if known is None else KeyOrder(known).same(frame)
+    same = (
+        pl.Series([False] * frame.height, dtype=pl.Boolean) if known is None else KeyOrder(known).unchanged_rows(frame)
+    )
     place = pl.int_range(frame.height, dtype=pl.UInt32, eager=True)
     return frame.with_columns(same.alias(SAME), place.alias(LINE), pl.lit(0, pl.UInt32).alias(UNIT))
 

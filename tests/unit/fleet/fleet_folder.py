@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.services.fleet.tenants import Base, load_base
+from crossdock.services.fleet.tenants import FleetBase, load_base
 
 
 class FleetFolder:
@@ -21,7 +21,7 @@ class FleetFolder:
         self._written = 0
 
     @property
-    def base(self) -> Base:
+    def base(self) -> FleetBase:
         return load_base(self.base_file)
 
     def write_base(self, **sections: Any) -> None:

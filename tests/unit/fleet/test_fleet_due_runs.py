@@ -38,7 +38,7 @@ def unended(name: str = "a", *, paused: bool = False) -> JobFacts:
 
 def decided(schedule: FleetSchedule, now: datetime) -> list[DueCall]:
     """What is to be done about the tenants that are due."""
-    return [call for name in list(schedule.due(now)) if (call := schedule.call(name, now)) is not None]
+    return [call for name in list(schedule.pop_due_tenants(now)) if (call := schedule.next_call(name, now)) is not None]
 
 
 def test_a_tenant_of_which_nothing_is_known_is_looked_at() -> None:

@@ -78,7 +78,7 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
         group.flush(at, tenants=9, is_idle=True)
         group.settle()
     group.add("bolt", EVENT, at)
-    assert group.delivered() == {}
+    assert group.pop_delivered() == {}
     recorder.problem = ""
     for _ in range(10):
         at += AT_LEAST
@@ -86,7 +86,7 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
         group.settle()
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
     group.add("acme", ENDED, at, is_news=False)
-    assert group.delivered() == {"acme": [7]}
+    assert group.pop_delivered() == {"acme": [7]}
     group.close(at, tenants=9)
     assert len(recorder.groups) == 2, "it was not collected again"
     assert group._collected == set(), "what was delivered is not kept"
@@ -103,7 +103,7 @@ def test_a_message_that_is_being_sent_is_not_forgotten_by_the_next_one() -> None
         group.send(tenants=9)
     group.settle()
     group.flush(NOW, tenants=9, is_idle=True)
-    assert group.delivered() == {"acme": [7]}
+    assert group.pop_delivered() == {"acme": [7]}
     recorder.groups, recorder.problem = [], "the mail server did not answer"
     group.add("acme", EVENT, NOW)
     group.send(tenants=9)

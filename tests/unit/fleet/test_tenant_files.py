@@ -8,7 +8,7 @@ import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
-from crossdock.services.fleet.tenant_files import Changes, TenantFiles, find
+from crossdock.services.fleet.tenant_files import TenantChanges, TenantFiles, find_config_files
 from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
 
 
@@ -24,13 +24,13 @@ def files(folder: FleetFolder, *, on_other_hosts: bool = False) -> TenantFiles:
     return TenantFiles(str(folder.tenants), folder.base, on_other_hosts=on_other_hosts)
 
 
-def settled(watched: TenantFiles) -> Changes:
+def settled(watched: TenantFiles) -> TenantChanges:
     """What two scans have found, of which the first sees that a file has changed."""
     assert not watched.scan()
     return watched.scan()
 
 
-def names(changes: Changes) -> tuple[list[str], list[str], list[str]]:
+def names(changes: TenantChanges) -> tuple[list[str], list[str], list[str]]:
     return [each.name for each in changes.loaded], sorted(changes.removed), sorted(changes.broken)
 
 
@@ -140,11 +140,11 @@ def test_a_state_in_a_file_is_refused_for_runs_on_other_hosts(folder: FleetFolde
 def test_what_a_pattern_finds(folder: FleetFolder) -> None:
     """A folder, a file, or what matches; a path to nothing is refused."""
     both = [folder.tenants / "acme.yaml", folder.tenants / "bolt.yaml"]
-    assert find(str(folder.tenants)) == find(str(folder.tenants / "*.yaml")) == both
-    assert find(str(folder.tenants / "acme.yaml")) == both[:1]
-    assert find(str(folder.tenants / "x*.yaml")) == []
+    assert find_config_files(str(folder.tenants)) == find_config_files(str(folder.tenants / "*.yaml")) == both
+    assert find_config_files(str(folder.tenants / "acme.yaml")) == both[:1]
+    assert find_config_files(str(folder.tenants / "x*.yaml")) == []
     with pytest.raises(ConfigError, match="there is no such folder or file"):
-        find(str(folder.folder / "nowhere"))
+        find_config_files(str(folder.folder / "nowhere"))
 
 
 def test_the_base_is_no_tenant(folder: FleetFolder) -> None:

@@ -10,7 +10,7 @@ from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.services.fleet.tenants import digest_of, load_base, load_tenant
+from crossdock.services.fleet.tenants import digest_of_files, load_base, load_tenant
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_the_digest_covers_every_file(folder: FleetFolder) -> None:
     path = folder.write("acme")
     before = load_tenant(path, folder.base)
     folder.write_base(retention="off")
-    assert digest_of(before.files) != before.digest
-    assert load_tenant(path, folder.base).digest == digest_of(before.files)
+    assert digest_of_files(before.files) != before.digest
+    assert load_tenant(path, folder.base).digest == digest_of_files(before.files)
 
 
 def test_a_base_without_a_fleet_has_its_defaults(folder: FleetFolder) -> None:
@@ -95,4 +95,4 @@ def test_what_is_wrong_with_a_tenant_is_said_with_its_file(
 def test_a_file_that_is_gone_has_no_digest(folder: FleetFolder) -> None:
     """The error names it."""
     with pytest.raises(ConfigError, match=r"gone\.yaml: the config file cannot be read: No such file"):
-        digest_of([folder.tenants / "gone.yaml"])
+        digest_of_files([folder.tenants / "gone.yaml"])

@@ -23,7 +23,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.platform.webhook_verification import WebhookError, signed_headers
-from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints
+from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints_by_connection
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
@@ -35,7 +35,7 @@ BODY = b'{"keys": [["1"], ["2"], ["1"]]}'
 def test_a_webhook_names_its_records_once(tmp_path: Path) -> None:
     """The records of a signed body are named with the full name of their stream, each once."""
     secret = new_secret()
-    received = endpoint(tmp_path, secret).accept(BODY, raw(signed(secret, BODY, name="msg_1")))
+    received = endpoint(tmp_path, secret).verify_and_read(BODY, raw(signed(secret, BODY, name="msg_1")))
     assert received is not None
     assert (received.connection, received.delivery, received.topic) == ("depot", "msg_1", "order.changed")
     assert [(record.stream, record.key) for record in received.records] == [
@@ -50,9 +50,9 @@ def test_two_secrets_are_valid_while_one_is_replaced(tmp_path: Path) -> None:
     old, new = new_secret(), new_secret()
     both = endpoint(tmp_path, new, old)
     for secret in (old, new):
-        assert both.accept(BODY, raw(signed(secret, BODY))) is not None
+        assert both.verify_and_read(BODY, raw(signed(secret, BODY))) is not None
     with pytest.raises(WebhookError) as refused:
-        both.accept(BODY, raw(signed(new_secret(), BODY)))
+        both.verify_and_read(BODY, raw(signed(new_secret(), BODY)))
     assert (refused.value.reason, refused.value.status) == ("wrong_signature", 401)
 
 
@@ -75,7 +75,7 @@ def test_two_secrets_are_valid_while_one_is_replaced(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_said_and_kept(tmp_path: Path, body: bytes, problem: str) -> None:
     """A signed body that is of no use is no error of the sender: its problem is told, without its data."""
     secret = new_secret()
-    received = endpoint(tmp_path, secret).accept(body, raw(signed(secret, body)))
+    received = endpoint(tmp_path, secret).verify_and_read(body, raw(signed(secret, body)))
     assert received is not None
     assert received.records == ()
     assert problem in (received.problem or "")
@@ -88,7 +88,7 @@ def test_an_exception_of_the_connector_shows_no_data(tmp_path: Path) -> None:
         raise KeyError(webhook.at("/name", str))
 
     secret, body = new_secret(), b'{"name": "Ada"}'
-    received = endpoint(tmp_path, secret, hints=broken).accept(body, raw(signed(secret, body)))
+    received = endpoint(tmp_path, secret, hints=broken).verify_and_read(body, raw(signed(secret, body)))
     assert received is not None
     problem = received.problem or ""
     assert problem.startswith("hints raised KeyError in line ")
@@ -103,7 +103,7 @@ def test_an_error_that_a_connector_raises_on_purpose_is_kept(tmp_path: Path, kin
         raise kind("this shop is not ours")
 
     secret = new_secret()
-    received = endpoint(tmp_path, secret, hints=raises).accept(BODY, raw(signed(secret, BODY)))
+    received = endpoint(tmp_path, secret, hints=raises).verify_and_read(BODY, raw(signed(secret, BODY)))
     assert received is not None
     assert (received.problem, received.records) == ("this shop is not ours", ())
 
@@ -112,7 +112,7 @@ def test_a_topic_may_be_a_member_of_the_body(tmp_path: Path) -> None:
     """A vendor that names the topic in the body has it there."""
     secret, body = new_secret(), b'{"type": "order.created", "keys": []}'
     made = endpoint(tmp_path, secret, topic_headers=(), topic_member="/type")
-    received = made.accept(body, raw(signed(secret, body)))
+    received = made.verify_and_read(body, raw(signed(secret, body)))
     assert received == ReceivedWebhook("depot", received.delivery if received else "", "order.created")
 
 
@@ -125,7 +125,7 @@ def test_an_id_that_is_not_signed_is_only_a_part_of_the_name(tmp_path: Path) -> 
     for scheme, ids in ((unsigned, ("a", "a", "b")), (without, ("", "", ""))):
         made = endpoint(tmp_path, "s", schemes=[scheme])
         for name in ids:
-            received = made.accept(BODY, raw([*_signed_with(scheme, BODY, name)]))
+            received = made.verify_and_read(BODY, raw([*_signed_with(scheme, BODY, name)]))
             assert received is not None
             names.append(received.delivery)
     assert names[0] == names[1] != names[2]
@@ -139,9 +139,9 @@ def _signed_with(scheme: WebhookScheme, body: bytes, name: str) -> Iterator[tupl
 def test_a_ping_needs_no_signature(tmp_path: Path) -> None:
     """What a vendor sends to test an address is answered, and nothing is stored."""
     made = endpoint(tmp_path, new_secret(), ping=re.compile(rb"webhook_id=\d+"))
-    assert made.accept(b"webhook_id=17", []) is None
+    assert made.verify_and_read(b"webhook_id=17", []) is None
     with pytest.raises(WebhookError):
-        made.accept(b"webhook_id=17&more", [])
+        made.verify_and_read(b"webhook_id=17&more", [])
 
 
 def test_a_secret_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_no_forged_webhook_is_taken(
 ) -> None:
     """Whatever somebody without the secret sends is refused with a status, and raises nothing else."""
     with pytest.raises(WebhookError) as refused:
-        endpoint(tmp_path_factory.mktemp("secrets"), new_secret()).accept(body, headers)
+        endpoint(tmp_path_factory.mktemp("secrets"), new_secret()).verify_and_read(body, headers)
     assert refused.value.status in {400, 401, 413}
 
 
@@ -197,4 +197,4 @@ def test_webhooks_that_are_declared_wrongly_are_refused(facts: dict[str, Any] | 
 
     connector = Connector("depot", "A depot", DepotSettings, lambda _: (), webhooks=declared)
     with pytest.raises(CrossdockError, match=told):
-        endpoints([Connection("depot", connector, DepotSettings(kind="depot"), ())], SystemClock())
+        endpoints_by_connection([Connection("depot", connector, DepotSettings(kind="depot"), ())], SystemClock())

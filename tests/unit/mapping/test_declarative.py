@@ -20,7 +20,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
 from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
+from crossdock.mapping.repairs_and_filters import Filter, Repair, first_matching_filter
 from crossdock.resources import Reference
 from crossdock.values.record_keys import key_text
 from crossdock.values.records import RawBatch, Record, with_paths
@@ -241,10 +241,10 @@ def test_a_row_counts_under_the_first_filter_that_matches() -> None:
         "rest": Filter(field="B", empty=False),
     }
     frame = pl.DataFrame({"A": ["C1", "T1", "T1", "q", "yz", "y"], "B": [None, "", "b", "x", "b", "b"]})
-    assert frame.select(first_match(filters)).to_series().to_list() == [
+    assert frame.select(first_matching_filter(filters)).to_series().to_list() == [
         "cancelled", "empty", "test", "full", "tail", "rest",
     ]  # fmt: skip
-    assert frame.select(first_match({})).to_series().to_list() == [None]
+    assert frame.select(first_matching_filter({})).to_series().to_list() == [None]
 
 
 def test_a_filter_has_one_condition() -> None:

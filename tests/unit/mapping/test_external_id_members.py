@@ -22,7 +22,7 @@ PARCEL = NameMembers({"reference": "{namespace}/{key.0}", "sub": "{key.1}"}, "{n
 )
 def test_members_and_name_give_each_other(names: NameMembers, key: str, members: dict[str, str]) -> None:
     """Whatever the key contains; other members do not matter."""
-    assert names.of("shop", key) == names.of_name(f"shop:{key}") == members
+    assert names.members_of_key("shop", key) == names.members_of_external_id(f"shop:{key}") == members
     assert names.name_in({**members, "note": "x"}) == f"shop:{key}"
 
 
@@ -37,7 +37,7 @@ def test_a_record_of_others_has_no_name_of_ours() -> None:
 def test_a_key_needs_the_parts_that_members_have() -> None:
     """One of another number of parts is a dead letter."""
     with pytest.raises(RecordError, match="1 parts instead of 2"):
-        PARCEL.of("shop", "7001")
+        PARCEL.members_of_key("shop", "7001")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
-from crossdock.mapping.own_external_ids import NOT_OURS, at_source, texts_of
+from crossdock.mapping.own_external_ids import NOT_OURS, keys_at_source, own_key_texts
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.sources import Ours
 from crossdock.values.record_keys import key_text
@@ -94,7 +94,7 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
     scan.read([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
     gone = keys_only(orders, "page", rows("shop:SO-2"))[KEY_HASH]
-    filtered, without_key = scan.filtered_among(gone)
+    filtered, without_key = scan.filtered_keys_among(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
 
 
@@ -106,7 +106,7 @@ def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, nam
     scan.read([RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None)
     gone = keys_only(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
-    assert scan.filtered_among(gone)[1] == 1
+    assert scan.filtered_keys_among(gone)[1] == 1
 
 
 def test_a_list_of_keys_has_null_for_records_of_others() -> None:
@@ -116,7 +116,7 @@ def test_a_list_of_keys_has_null_for_records_of_others() -> None:
 
 def test_keys_are_names_at_the_source() -> None:
     """Records are fetched by their external ids, and what the source calls deleted is ours only under such a name."""
-    assert at_source(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
-    assert at_source(None, [("SO 2",)]) == [("SO 2",)]
-    assert list(texts_of(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
-    assert list(texts_of(None, [("SO 1", None)])) == ["SO%201|"]
+    assert keys_at_source(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
+    assert keys_at_source(None, [("SO 2",)]) == [("SO 2",)]
+    assert list(own_key_texts(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
+    assert list(own_key_texts(None, [("SO 1", None)])) == ["SO%201|"]

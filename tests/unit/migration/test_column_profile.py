@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.migration.cell_findings import FINDINGS
-from crossdock.migration.column_profile import EXAMPLES, SHOWN, ColumnProfile, place, profiles
+from crossdock.migration.column_profile import EXAMPLES, SHOWN, ColumnProfile, packed_place, profile_columns
 
 CELLS = st.one_of(
     st.none(),
@@ -35,15 +35,15 @@ COLUMN = st.lists(CELLS, max_size=40)
 
 def profile(cells: Sequence[str | None], first_line: int = 1, source: str = "f.csv") -> ColumnProfile:
     lines = pl.DataFrame({"line": range(first_line, first_line + len(cells))}, schema={"line": pl.UInt64})
-    places = lines.select(place(0, pl.col("line"))).to_series()
-    return profiles(pl.DataFrame({"A": cells}, schema={"A": pl.String}), places, [source])["A"]
+    places = lines.select(packed_place(0, pl.col("line"))).to_series()
+    return profile_columns(pl.DataFrame({"A": cells}, schema={"A": pl.String}), places, [source])["A"]
 
 
 def facts(found: ColumnProfile) -> dict[str, Any]:
     """Everything that a profile says, in comparable form."""
     return {
         "filled": found.filled,
-        "distinct": found.distinct.number,
+        "distinct": found.distinct.estimate,
         "numbers": (found.whole, found.decimal, found.dates),
         "lengths": dict(found.lengths),
         "extremes": (found.shortest, found.longest, found.smallest, found.largest),
@@ -129,7 +129,7 @@ def test_a_profile_says_what_python_says(cells: list[str | None]) -> None:
     filled = [cell for cell in cells if cell is not None and cell.strip()]
     found = profile(cells)
     assert found.filled == len(filled)
-    assert found.distinct.number == len(set(filled))
+    assert found.distinct.estimate == len(set(filled))
     assert found.whole == sum(re.fullmatch(r"[+-]?[0-9]+", cell.strip()) is not None for cell in filled)
     assert found.decimal == sum(re.fullmatch(r"[+-]?[0-9]*[.,][0-9]+", cell.strip()) is not None for cell in filled)
     assert found.dates == sum(day_of(cell)[0] for cell in filled)

@@ -18,9 +18,9 @@ def hashes(numbers: range) -> pl.Series:
 @pytest.mark.parametrize("number", [0, 1, 2, EXACT - 1, EXACT])
 def test_few_values_are_counted_exactly(number: int) -> None:
     """Up to the bound, also if all of them come twice."""
-    count = DistinctCount.of(hashes(range(number)))
-    count.add(DistinctCount.of(hashes(range(number))))
-    assert (count.number, count.more) == (number, False)
+    count = DistinctCount.of_hashes(hashes(range(number)))
+    count.add(DistinctCount.of_hashes(hashes(range(number))))
+    assert (count.estimate, count.more) == (number, False)
 
 
 @pytest.mark.parametrize("number", [EXACT + 1, 3 * EXACT, 200_000])
@@ -28,8 +28,8 @@ def test_many_values_are_estimated(number: int) -> None:
     """Within four standard errors, and no matter how they are divided; the memory is that of the bound."""
     count = DistinctCount()
     for start in range(0, number, 7_000):
-        count.add(DistinctCount.of(hashes(range(start, min(start + 9_000, number)))))
+        count.add(DistinctCount.of_hashes(hashes(range(start, min(start + 9_000, number)))))
     assert count.more
     assert len(count.smallest) == EXACT
-    assert count.number == DistinctCount.of(hashes(range(number))).number
-    assert abs(count.number - number) <= 4 * number // 90  # the standard error is 1 / sqrt(EXACT), about 1 / 90
+    assert count.estimate == DistinctCount.of_hashes(hashes(range(number))).estimate
+    assert abs(count.estimate - number) <= 4 * number // 90  # the standard error is 1 / sqrt(EXACT), about 1 / 90

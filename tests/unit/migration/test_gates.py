@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import AT
 
 from crossdock.config.project.migration_config import Gate
-from crossdock.migration.wave_status import verdict
+from crossdock.migration.wave_status import gate_verdict
 from crossdock.state import WaveApproval
 from crossdock.values.tally import OpenCounts
 
@@ -30,18 +30,18 @@ from crossdock.values.tally import OpenCounts
 )
 def test_limits(gate: Gate, rejected: int, records: int, state: str) -> None:
     """A gate is closed when both limits are exceeded."""
-    assert verdict(gate, OpenCounts(rejected=rejected), records, None).state == state
+    assert gate_verdict(gate, OpenCounts(rejected=rejected), records, None).state == state
 
 
 def test_a_gate_that_lets_through_has_passed() -> None:
     """For people, since open records are something else."""
-    assert verdict(Gate(), OpenCounts(), 1, None).word == "passed"
-    assert verdict(Gate(), OpenCounts(rejected=1), 1, None).word == "closed"
+    assert gate_verdict(Gate(), OpenCounts(), 1, None).display_word == "passed"
+    assert gate_verdict(Gate(), OpenCounts(rejected=1), 1, None).display_word == "closed"
 
 
 def test_all_that_is_open_counts() -> None:
     """Waiting, pending and in doubt count as rejected ones do, and the verdict says how many there are."""
-    found = verdict(Gate(rejected_at_most=3), OpenCounts(1, 1, 1, 1), 1_000, None)
+    found = gate_verdict(Gate(rejected_at_most=3), OpenCounts(1, 1, 1, 1), 1_000, None)
     assert not found.passes
     why = "4 of 1,000 records open (1 rejected, 1 waiting, 1 pending, 1 in doubt); at most 3 may be"
     assert found.why == why
@@ -58,7 +58,7 @@ def test_all_that_is_open_counts() -> None:
 )
 def test_a_closed_gate_names_the_limits_that_were_set(gate: Gate, limit: str) -> None:
     """A limit of 0 beside another one would be read as one that forbids everything."""
-    why = verdict(gate, OpenCounts(rejected=2_000), 4_000, None).why
+    why = gate_verdict(gate, OpenCounts(rejected=2_000), 4_000, None).why
     assert why == f"2,000 of 4,000 records open (2,000 rejected); {limit} may be"
 
 
@@ -69,9 +69,9 @@ COUNTS = st.builds(OpenCounts, *[st.integers(0, 4)] * 4)
 def test_an_approval_covers_what_was_open_then(now: OpenCounts, then: OpenCounts, person: bool) -> None:
     """It holds unless more is open in any state; then the gate judges as without it."""
     gate = Gate(rejected_at_most=4, person=person)
-    found = verdict(gate, now, 10, WaveApproval("a", AT, "Ann", then))
+    found = gate_verdict(gate, now, 10, WaveApproval("a", AT, "Ann", then))
     if now.exceeds(then):
-        assert found.state == verdict(gate, now, 10, None).state
+        assert found.state == gate_verdict(gate, now, 10, None).state
     else:
         assert (found.state, found.passes) == ("approved", True)
         assert found.why.endswith("Ann let it go on")

@@ -36,7 +36,7 @@ def test_a_reference_will_not_resolve_for_a_reason() -> None:
     found = decisions.streams["wms.invoices"]
     assert dict(found.missing["customer", "wms"]) == {"C1": 1, "C2": 1, "C3": 2}
     assert (found.waiting, found.is_open) == (4, True)
-    why = [decisions.becomes_of(("customer", "wms", key)) for key in ("C1", "C2", "C3")]
+    why = [decisions.reason_missing(("customer", "wms", key)) for key in ("C1", "C2", "C3")]
     assert why == ["rejected", "waiting", "not read"]
 
 

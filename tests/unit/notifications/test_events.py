@@ -19,8 +19,8 @@ from crossdock.services.notifications.events import (
     RunOverdue,
     RunWaiting,
     ScheduledRunEnded,
-    compose,
-    compose_group,
+    compose_group_message,
+    compose_message,
     kinds_of_event,
 )
 from crossdock.values import exact_json
@@ -85,7 +85,7 @@ def test_the_text_about_a_failed_run() -> None:
     bad = replace(
         GOOD, status="failed", messages=failed("wms: cannot be reached\n  look at the tunnel"), previous="incomplete"
     )
-    message = events.compose(bad, {"failed"}, AT)
+    message = events.compose_message(bad, {"failed"}, AT)
     assert message.subject == "nightly failed (2026-03-14)"
     assert message.lines == (
         "Job nightly failed for 2026-03-14.",
@@ -113,26 +113,28 @@ def test_the_text_about_a_failed_run() -> None:
     ],
 )
 def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
-    assert events.compose(event, kinds_of_event(event), AT).subject == subject
+    assert events.compose_message(event, kinds_of_event(event), AT).subject == subject
 
 
 def test_the_text_about_open_records() -> None:
     """It says how many are open, by state."""
     degraded = replace(GOOD, status="degraded", open=SIX)
-    assert events.compose(degraded, {"degraded"}, AT).lines[1] == "Open records: 4 rejected, 1 waiting, 1 in doubt"
+    assert (
+        events.compose_message(degraded, {"degraded"}, AT).lines[1] == "Open records: 4 rejected, 1 waiting, 1 in doubt"
+    )
 
 
 def test_the_text_about_an_overdue_run() -> None:
     """Each time is shown in its own time zone."""
     late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
-    lines = events.compose(late, {"late"}, AT).lines
+    lines = events.compose_message(late, {"late"}, AT).lines
     assert lines[1:] == ("Expected end: 2026-03-15 07:00:00Z", "Deadline: 2026-07-01 06:00:00+02:00")
 
 
 def test_the_payload() -> None:
     """It has the selected kinds, the most severe one as type, and each fact as JSON."""
     ended = replace(GOOD, status="degraded", open=SIX, previous="failed")
-    message = events.compose(ended, {"recovered", "degraded"}, AT)
+    message = events.compose_message(ended, {"recovered", "degraded"}, AT)
     payload = exact_json.loads(exact_json.dumps(message.payload))
     assert payload == {
         "type": "night.degraded",
@@ -155,13 +157,13 @@ def test_the_payload() -> None:
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"
-    assert events.compose(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
+    assert events.compose_message(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
 
 
 @given(job=st.text(), error=st.text(), run_id=st.none() | st.integers(min_value=1))
 def test_messages_are_short_and_printable(job: str, error: str, run_id: int | None) -> None:
     """Any job and error make few short printable lines and JSON below 20 kB."""
-    message = events.compose(
+    message = events.compose_message(
         replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
     )
     assert len(message.lines) <= 11
@@ -175,21 +177,21 @@ def test_messages_are_short_and_printable(job: str, error: str, run_id: int | No
 def test_a_long_error_is_cut() -> None:
     """`crossdock show` prints the rest."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = events.compose(replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
+    lines = events.compose_message(replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_the_code_of_a_long_error_stays() -> None:
     """People look it up."""
     messages = (RunMessage.of_error("wms.items", RefusedError("x" * 1000, code="file_damaged")),)
-    first = events.compose(replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
+    first = events.compose_message(replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
     assert first.endswith("xx... [file_damaged]")
     assert len(first) == 300
 
 
 def test_ids_are_unique() -> None:
     """Receivers drop messages with repeated ids."""
-    assert events.compose(GOOD, {"failed"}, AT).id != events.compose(GOOD, {"failed"}, AT).id
+    assert events.compose_message(GOOD, {"failed"}, AT).id != events.compose_message(GOOD, {"failed"}, AT).id
 
 
 DUE = AT
@@ -199,7 +201,7 @@ def test_a_run_that_has_not_started_is_late() -> None:
     """With the reason."""
     event = RunWaiting("nightly", date(2026, 11, 24), AT, "the Dask scheduler does not answer\nat all")
     assert kinds_of_event(event) == {"late"}
-    message = compose(event, kinds_of_event(event), AT)
+    message = compose_message(event, kinds_of_event(event), AT)
     assert message.subject == "nightly has not started (2026-11-24)"
     assert any(line.startswith("Reason: the Dask scheduler does not answer") for line in message.lines)
     assert message.payload["data"]["due"] == AT
@@ -211,7 +213,7 @@ def test_the_events_of_many_tenants_are_one_message() -> None:
     degraded = replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
     events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
     events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
-    message = compose_group(events, 300, AT)
+    message = compose_group_message(events, 300, AT)
     assert message.subject == "32 of 300 tenants: 1 failed, 1 late, 30 degraded"
     assert message.lines[:4] == (
         "32 of 300 tenants: 1 failed, 1 late, 30 degraded.",
@@ -229,7 +231,7 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
     """Its name is cut, and the reason follows the path of its config."""
     error = f"its config cannot be used: /srv/{'customers/' * 18}acme.yaml:1:9: is not valid YAML"
     run = ScheduledRunEnded("(all jobs)", date(2026, 11, 24), AT, None, "failed", 0.0, 0, failed(error), None)
-    (line,) = compose_group([("acme" * 60, run)], 1, AT).lines[1:]
+    (line,) = compose_group_message([("acme" * 60, run)], 1, AT).lines[1:]
     assert line.startswith("acmeacmeacmeacmeacmeacmeacmeacmeacmea...: (all jobs) failed for 2026-11-24. its config")
     assert line.endswith("acme.yaml:1:9: is not valid YAML")
 
@@ -237,6 +239,6 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
 def test_an_error_without_a_text_is_told() -> None:
     """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
     ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
-    (line,) = compose_group([("acme", ended)], 1, AT).lines[1:]
+    (line,) = compose_group_message([("acme", ended)], 1, AT).lines[1:]
     assert line.endswith("2026-03-14. an error without a text; no disk")
-    assert "an error without a text" in compose(replace(ended, messages=failed("")), ["failed"], AT).lines
+    assert "an error without a text" in compose_message(replace(ended, messages=failed("")), ["failed"], AT).lines

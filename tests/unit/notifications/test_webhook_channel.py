@@ -15,7 +15,7 @@ def test_the_signature_follows_the_standard(monkeypatch: pytest.MonkeyPatch, key
     """It equals the published example of Standard Webhooks, with and without the key's prefix."""
     monkeypatch.setenv("KEY", key)
     channel = webhook_channel.WebhookChannel(Webhook.model_validate({"url": "https://a.b", "secret": "env:KEY"}))
-    read = channel._key()
+    read = channel._signing_key()
     assert read == base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signed = webhook_channel.signature(read, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
     assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

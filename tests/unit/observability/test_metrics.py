@@ -56,17 +56,17 @@ def test_a_running_loop_is_alive(clock: ManualClock, metrics: Metrics) -> None:
     assert metrics.liveness()[0]
     clock.advance(0.1)
     assert metrics.liveness() == (False, "stuck: the scheduler loop has not run for 60 s")
-    metrics.beat()
+    metrics.record_heartbeat()
     assert metrics.liveness()[0]
 
 
 def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:
     """Parts that are not usable are named on one line."""
     assert metrics.readiness() == (False, "not ready; config: not read yet; state: not opened yet")
-    metrics.report_part("config")
-    metrics.report_part("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
+    metrics.report_part_status("config")
+    metrics.report_part_status("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
     assert metrics.readiness() == (False, "not ready; state: sqlite:///x.db: is locked wait\\x1b for\\ud800 it")
-    metrics.report_part("state")
+    metrics.report_part_status("state")
     assert metrics.readiness() == (True, "ready")
 
 
@@ -99,8 +99,8 @@ def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
 
 def test_slow_partners_are_there_while_they_are_slow(metrics: Metrics) -> None:
     """The value of one that is slow no more is gone."""
-    metrics.slow({("shop", "platform"): 61.5})
-    metrics.slow({("erp", "depot"): 90.0})
+    metrics.set_slow_partners({("shop", "platform"): 61.5})
+    metrics.set_slow_partners({("erp", "depot"): 90.0})
     text = metrics.exposition()[0].decode()
     assert re.findall("^crossdock_inbox_slow_seconds.*$", text, re.MULTILINE) == [
         'crossdock_inbox_slow_seconds{connection="erp",target="depot"} 90.0'
@@ -109,32 +109,32 @@ def test_slow_partners_are_there_while_they_are_slow(metrics: Metrics) -> None:
 
 def test_webhooks_that_are_not_processed_are_counted_by_reason(metrics: Metrics) -> None:
     """Each number is added; one that names no connection has an empty label."""
-    metrics.refused("shop", "wrong_signature", 3)
-    metrics.refused("shop", "wrong_signature", 2)
-    metrics.refused("", "unknown_connection", 1)
+    metrics.count_refused_webhooks("shop", "wrong_signature", 3)
+    metrics.count_refused_webhooks("shop", "wrong_signature", 2)
+    metrics.count_refused_webhooks("", "unknown_connection", 1)
     found = read(metrics)["webhooks_refused_total"]
     assert found == {("shop", "wrong_signature"): 5, ("", "unknown_connection"): 1}
 
 
 def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
     """Each step of a run, from its due time to its end, sets its metrics; the other statuses stay at zero."""
-    metrics.due("nightly", AT)
+    metrics.set_next_due("nightly", AT)
     assert read(metrics)["running"] == {("nightly",): 0}
     assert read(metrics)["next_due_timestamp_seconds"] == {("nightly",): NOW}
     assert set(read(metrics)["nights_total"].values()) == {0}
-    metrics.began("nightly")
+    metrics.run_began("nightly")
     clock.advance(90)
-    metrics.sent(10, 2)
-    metrics.sent(5)
-    metrics.counted("wms.lots", {"read": 7, "rejected": 0})
-    metrics.counted("wms.lots", {"read": 1, "rejected": 1})
-    metrics.allowance(tokens=12.5, rate_per_s=166.6, burst=2000)
+    metrics.count_requests(10, 2)
+    metrics.count_requests(5)
+    metrics.count_records("wms.lots", {"read": 7, "rejected": 0})
+    metrics.count_records("wms.lots", {"read": 1, "rejected": 1})
+    metrics.set_allowance(tokens=12.5, rate_per_s=166.6, burst=2000)
     running = read(metrics)
     assert running["running"] == {("nightly",): 1}
     assert running["started_timestamp_seconds"] == {("nightly",): NOW}
     assert "night_seconds" not in running
-    metrics.ended("nightly", "done", 90.0)
-    metrics.due("nightly", AT.replace(day=16))
+    metrics.run_ended("nightly", "done", 90.0)
+    metrics.set_next_due("nightly", AT.replace(day=16))
     ended = read(metrics)
     assert ended["running"] == {("nightly",): 0}
     assert ended["night_seconds"] == {("nightly",): 90}
@@ -151,11 +151,11 @@ def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
 
 def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> None:
     """The running one stays running, and the duration is that of the last run."""
-    metrics.began("nightly")
-    metrics.ended("nightly", "done", 30.0)
-    metrics.began("nightly")
+    metrics.run_began("nightly")
+    metrics.run_ended("nightly", "done", 30.0)
+    metrics.run_began("nightly")
     clock.advance(10)
-    metrics.ended("nightly", "skipped", 0.0)
+    metrics.run_ended("nightly", "skipped", 0.0)
     found = read(metrics)
     assert found["running"] == {("nightly",): 1}
     assert found["night_seconds"] == {("nightly",): 30}
@@ -166,26 +166,26 @@ def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> No
 @pytest.mark.parametrize("status", ["failed", "incomplete", "degraded"])
 def test_an_unsuccessful_run_is_no_success(clock: ManualClock, metrics: Metrics, status: Status) -> None:
     """The time of the last success stays."""
-    metrics.ended("nightly", "done", 5.0)
+    metrics.run_ended("nightly", "done", 5.0)
     clock.advance(86_400)
-    metrics.ended("nightly", status, 5.0)
+    metrics.run_ended("nightly", status, 5.0)
     assert read(metrics)["last_success_timestamp_seconds"] == {("nightly",): NOW}
     assert read(metrics)["running"] == {("nightly",): 0}
 
 
 def test_open_records_are_those_after_the_last_run(metrics: Metrics) -> None:
     """Each state has its number, zeros too, so that an alert ends when the records are settled."""
-    metrics.opened("wms.lots", OpenCounts(rejected=6, waiting=45))
-    metrics.opened("wms.lots", OpenCounts(waiting=2))
+    metrics.set_open_records("wms.lots", OpenCounts(rejected=6, waiting=45))
+    metrics.set_open_records("wms.lots", OpenCounts(waiting=2))
     states = {"rejected": 0, "waiting": 2, "pending": 0, "in_doubt": 0, "overdue": 0, "unverified": 0}
     assert read(metrics)["open_records"] == {(state, "wms.lots"): number for state, number in states.items()}
 
 
 def test_an_unscheduled_job_has_no_due_time(metrics: Metrics) -> None:
     """A stale one would look like a missed run."""
-    metrics.due("nightly", AT)
-    metrics.due("nightly", None)
-    metrics.due("other", None)
+    metrics.set_next_due("nightly", AT)
+    metrics.set_next_due("nightly", None)
+    metrics.set_next_due("other", None)
     assert "next_due_timestamp_seconds" not in read(metrics)
 
 
@@ -194,8 +194,8 @@ HOSTILE = 'a\\"} 1\n# TYPE x counter\ncrossdock_requests_total 99\r\\n\u2028\x00
 
 def test_a_hostile_name_stays_a_name(metrics: Metrics) -> None:
     """It adds no line and no label, and is read back unchanged."""
-    metrics.began(HOSTILE)
-    metrics.counted(HOSTILE, {HOSTILE: 3})
+    metrics.run_began(HOSTILE)
+    metrics.count_records(HOSTILE, {HOSTILE: 3})
     name = HOSTILE.replace("\ud800", "\\ud800")
     found = read(metrics)
     assert found["running"] == {(name,): 1}
@@ -208,7 +208,7 @@ def test_any_name_is_read_back(counts: Mapping[tuple[str, str], int]) -> None:
     """The parser reads what was counted."""
     metrics = Metrics(ManualClock())
     for (stream, term), number in counts.items():
-        metrics.counted(stream, {term: number})
+        metrics.count_records(stream, {term: number})
     whole = {tuple(_whole(text) for text in names): number for names, number in counts.items()}
     assert read(metrics).get("records_total", {}) == whole
 
@@ -222,8 +222,8 @@ def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
 
     def report() -> None:
         for _ in range(500):
-            metrics.sent(1, 1)
-            metrics.counted("s", {"read": 1})
+            metrics.count_requests(1, 1)
+            metrics.count_records("s", {"read": 1})
             metrics.collect()
 
     threads = [threading.Thread(target=report) for _ in range(4)]

@@ -18,7 +18,7 @@ def named(resource: ResourceName, record_id: str) -> Any:
 def test_records_are_put_beside_their_ids() -> None:
     """In the record itself and in its items; the ids stay."""
     order = {"id": "o", "customerId": "c", "items": [{"productId": "p", "quantity": 2}]}
-    made = Expansion("order", ["customerId", "productId"]).applied_to(order, named)
+    made = Expansion("order", ["customerId", "productId"]).expand(order, named)
     assert made == {
         "id": "o",
         "customerId": "c",
@@ -31,13 +31,13 @@ def test_records_are_put_beside_their_ids() -> None:
 def test_only_what_is_asked_for_is_read() -> None:
     """A member that is not expanded, or that a record lacks, costs no request."""
     lot = {"id": "l", "productId": "p"}
-    assert Expansion("inventory_lot", ["binId"]).applied_to(lot, named) == lot
+    assert Expansion("inventory_lot", ["binId"]).expand(lot, named) == lot
 
 
 def test_what_is_no_id_is_not_requested() -> None:
     """Null, a number or a path segment such as ``..`` names no record."""
     for value in (None, 17, "", "..", {"id": "p"}):
-        made = Expansion("inventory_lot", ["productId"]).applied_to({"productId": value}, named)
+        made = Expansion("inventory_lot", ["productId"]).expand({"productId": value}, named)
         assert made == {"productId": value, "product": None}
 
 
@@ -50,7 +50,7 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_any_json_is_a_record(record: Any) -> None:
     """Whatever the platform lists, nothing of it is lost."""
-    made = Expansion("order", ["customerId", "productId"]).applied_to(record, named)
+    made = Expansion("order", ["customerId", "productId"]).expand(record, named)
     if not isinstance(record, dict):
         assert made == record
         return

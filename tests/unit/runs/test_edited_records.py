@@ -62,7 +62,7 @@ def test_what_no_list_shows_is_looked_up(state: State, version: str | None, *, i
         asked.append(name)
         return version
 
-    edited.look_up("product", ["prd_1", "prd_2"], look_up)
+    edited.look_up_versions("product", ["prd_1", "prd_2"], look_up)
     assert asked == ["prd_1"]
     assert edited.among("product", ["prd_1"]) == ({"prd_1"} if is_edited else set())
 

@@ -17,9 +17,9 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.runs.bindings_by_id import InDoubt
+from crossdock.delta.fingerprint import key_hashes
+from crossdock.runs.bindings_by_id import InDoubtResult
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")
@@ -103,21 +103,23 @@ def test_what_is_unsettled_is_left_out(state: State) -> None:
         compared.compare_page([live("1", name=name, at=NEW)])
         compared.finish(absent)
         assert found(compared) == {}
-        assert compared.outcome_of(asked).outcome == outcome
+        assert compared.outcome_in_doubt(asked).outcome == outcome
 
 
 @pytest.mark.parametrize(
     ("listed", "outcome"),
-    [([], InDoubt("not delivered")), ([live("9")], InDoubt("delivered", "prd_9"))],
+    [([], InDoubtResult("not delivered")), ([live("9")], InDoubtResult("delivered", "prd_9"))],
 )
-def test_a_create_in_doubt_is_found_by_its_name(state: State, listed: list[dict[str, Any]], outcome: InDoubt) -> None:
+def test_a_create_in_doubt_is_found_by_its_name(
+    state: State, listed: list[dict[str, Any]], outcome: InDoubtResult
+) -> None:
     """The complete list shows whether it was carried out, and with which id."""
     key_hash = key_hashes(["9"])["9"]
     compared = comparison(state, PRODUCTS, [product("1")], [(PRODUCTS, key_hash)])
     compared.compare_page([live("1"), *listed])
     compared.finish(absent)
     assert found(compared) == {}
-    assert compared.outcome_of(intent(key_hash, key="9", body=b'{"name":"Bolt"}')) == outcome
+    assert compared.outcome_in_doubt(intent(key_hash, key="9", body=b'{"name":"Bolt"}')) == outcome
 
 
 @pytest.mark.parametrize(("copies", "outcome"), [(0, "not delivered"), (1, "delivered"), (2, "unknown")])
@@ -130,7 +132,7 @@ def test_an_invoice_in_doubt_is_found_by_what_it_holds(state: State, copies: int
     compared.finish(absent)
     body = b'{"customerId":"c","currency":"EUR","items":[{"productId":"p","quantity":7.0,"unitPrice":0.50}]}'
     asked = intent(key_hash, key="9", resource="invoice", body=body)
-    assert compared.outcome_of(asked).outcome == outcome
+    assert compared.outcome_in_doubt(asked).outcome == outcome
 
 
 _FATES = st.sampled_from(["same", "changed", "gone", "added"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.planning.references import name_in_placeholder, placeholder
+from crossdock.runs.planning.references import external_id_in_placeholder, placeholder
 from crossdock.runs.reconciliation.reconciliation_result import DifferingTotal, differing_totals
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Scope, State
@@ -56,8 +56,8 @@ def test_a_difference_is_named(known: State) -> None:
 def test_before_the_first_load_keys_are_named(known: State) -> None:
     """A record that has no id yet is named as one that has; what the state does not know, by the platform's id."""
     new = placeholder(SCOPE, "NEW")
-    assert name_in_placeholder(new) == "wms:NEW"
-    assert name_in_placeholder("prd_1") is None
+    assert external_id_in_placeholder(new) == "wms:NEW"
+    assert external_id_in_placeholder("prd_1") is None
     assert found(known, [{"productId": new, "quantity": 3}], [{"productId": "prd_9", "quantity": 3}]) == [
         DifferingTotal("product", "prd_9", None, Decimal(0), Decimal(3)),
         DifferingTotal("product", "wms:NEW", None, Decimal(3), Decimal(0)),

@@ -10,9 +10,9 @@ import pytest
 from tests.report_page import dead_letter, waiting
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs import open_record_pages, open_records
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.waiting_groups import waiting_groups
 from crossdock.state import NamedRecord, RecordFilter, State, Transaction
 

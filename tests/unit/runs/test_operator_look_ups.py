@@ -15,7 +15,7 @@ from tests.report_page import AT
 from tests.unit.cli.conftest import CONFIG, CommandLine
 from tests.unit.state.samples import intent
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock

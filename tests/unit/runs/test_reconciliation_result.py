@@ -26,14 +26,14 @@ def reconciliation() -> Reconciliation:
 
 def test_the_most_severe_class_is_first() -> None:
     """Whatever the resource; a limit counts for each class, so that none hides another."""
-    shown = [each.difference for each in reconciliation().shown(2)]
+    shown = [each.difference for each in reconciliation().first_of_each_class(2)]
     assert shown == ["missing", "duplicate", "diverged", "extra", "stale", "rejected", "rejected"]
 
 
 def test_one_class_is_shown_alone() -> None:
     """The counts are of all."""
     found = reconciliation()
-    assert [each.key for each in found.shown(2, "rejected")] == ["P0", "P1"]
+    assert [each.key for each in found.first_of_each_class(2, "rejected")] == ["P0", "P1"]
     assert found.counts["product", "rejected"] == 9
 
 
@@ -41,7 +41,7 @@ def test_a_record_with_two_differences_differs_once() -> None:
     """The confidence of a sample is about records."""
     found = reconciliation()
     found.differences[PRODUCTS, "P0"] = Difference("diverged", PRODUCTS, "P0")
-    assert found.differing("product") == 9
+    assert found.count_differing("product") == 9
     assert len(found.listed()) == 15
 
 

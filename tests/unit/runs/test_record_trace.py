@@ -12,7 +12,7 @@ from tests.examples import examples
 from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.record_trace import RecordSearch
 from crossdock.state import Scope, State
 from crossdock.values.record_keys import key_text

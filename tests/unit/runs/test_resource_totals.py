@@ -49,7 +49,7 @@ def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed
     for record in records:
         moved.add(record)
     for before, after in zip(records, changed, strict=False):
-        moved.move(before, after)
+        moved.replace_record(before, after)
     number = min(len(records), len(changed))
     for record in [*changed[:number], *records[number:]]:
         fresh.add(record)

@@ -60,7 +60,7 @@ def test_a_rejected_first_step_is_a_rejected_record(*, resuming: bool) -> None:
 def test_what_an_earlier_run_left_is_carried_over() -> None:
     """First steps are not counted: their records wait, and are counted there."""
     report = Report(1, "2026-03-29")
-    SettlementCount(report).carried_over([intent(1), intent(2, step="open"), intent(3, stream="wms.b")])
+    SettlementCount(report).count_carried_over([intent(1), intent(2, step="open"), intent(3, stream="wms.b")])
     assert {name: tally.records["carried_over"] for name, tally in report.tallies.items()} == {
         "wms.products": 1,
         "wms.b": 1,

@@ -78,7 +78,7 @@ class Books:
             return iter(self._operations[bound.scope.resource])
 
         found = StillReferenced(self.state, TARGETS, self._live)
-        found.find(streams, operations)
+        found.find_references(streams, operations)
         return {
             name: resource
             for bound in streams

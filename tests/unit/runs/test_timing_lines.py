@@ -23,7 +23,7 @@ def test_the_slowest_steps_come_first() -> None:
     """Steps of one name are added up; at most ten are shown, with their share, and none below 50 ms."""
     many = [[f"fetching {number}", 0, 100 + number] for number in range(20)]
     steps = [["reading", 0, 4_000], ["fetching", 4_000, 1_000], ["reading", 5_000, 3_000], ["blink", 8_000, 49], *many]
-    found = timing_lines.slowest(run(steps=steps))
+    found = timing_lines.slowest_steps(run(steps=steps))
     assert [(step.name, step.lasted.total_seconds()) for step in found[:3]] == [
         ("reading", 7),
         ("fetching", 1),
@@ -32,7 +32,7 @@ def test_the_slowest_steps_come_first() -> None:
     assert len(found) == timing_lines.SLOWEST
     whole = 8_049 + sum(range(100, 120))
     assert found[0].share == pytest.approx(100 * 7_000 / whole)
-    assert timing_lines.slowest(run(steps=[["blink", 0, 49]])) == []
+    assert timing_lines.slowest_steps(run(steps=[["blink", 0, 49]])) == []
 
 
 def test_the_allowance_in_a_sentence() -> None:
@@ -50,7 +50,7 @@ def test_a_run_without_timings() -> None:
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
     assert (
         timing_lines.timing_document(killed),
-        timing_lines.slowest(killed),
+        timing_lines.slowest_steps(killed),
         timing_lines.allowance_summary(killed),
     ) == (
         {},

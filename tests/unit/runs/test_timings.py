@@ -58,7 +58,7 @@ def test_who_looks_on_is_told_everything(clock: ManualClock) -> None:
     timings = Timings(clock, Listener(), lambda report: told.append(report.run))
     assert timings.report is None
     timings.start(Report(7, "2026-03-29"), None)
-    timings.proceed("sending", 2)
+    timings.begin_part("sending", 2)
     timings.begin("reading", None)
     timings.advance(3)
     timings.allowance(None)
@@ -108,19 +108,19 @@ def test_a_part_of_the_run_lasts_beyond_its_total(clock: ManualClock, timings: T
     """Sending goes on when as much as expected is done, and is no part of the reading before it."""
     timings.begin("reading a", None)
     clock.advance(1)
-    timings.proceed("sending a", 1)
+    timings.begin_part("sending a", 1)
     clock.advance(2)
     timings.advance()
     clock.advance(4)
-    timings.proceed("remembering a", None)
+    timings.begin_part("remembering a", None)
     clock.advance(8)
     assert lasted(timings) == [("reading a", 1), ("sending a", 6), ("remembering a", 8)]
 
 
 def test_what_a_run_is_given_is_what_it_tells(clock: ManualClock, timings: Timings) -> None:
     """Whoever gives a course to a run finds the run's own in it; any other listener gets one put before it."""
-    assert Timings.over(timings, clock) is timings
-    assert Timings.over(Silent(), clock) is not timings
+    assert Timings.wrapping(timings, clock) is timings
+    assert Timings.wrapping(Silent(), clock) is not timings
 
 
 Call = Callable[[Timings, int], None]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_page import AT, dead_letter, sqlite_state, start, waiting
 
-from crossdock.runs.planning.references import key_hashes
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.waiting_groups import waiting_groups
 from crossdock.state import RecordFilter, Scope, WaitingRecord
 

@@ -253,7 +253,7 @@ def test_a_clock_that_is_set_during_the_start_is_noticed(monkeypatch: pytest.Mon
     """The first calls were planned by the old time."""
     offsets, schedules = [0.0], []
     monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
-    start, schedule = BackgroundScheduler.start, Daemon._schedule
+    start, schedule = BackgroundScheduler.start, Daemon._schedule_calls
 
     def set_clock(scheduler: BackgroundScheduler) -> None:
         start(scheduler)
@@ -264,6 +264,6 @@ def test_a_clock_that_is_set_during_the_start_is_noticed(monkeypatch: pytest.Mon
         schedule(one)
 
     monkeypatch.setattr(BackgroundScheduler, "start", set_clock)
-    monkeypatch.setattr(Daemon, "_schedule", record)
+    monkeypatch.setattr(Daemon, "_schedule_calls", record)
     with running(FakeService(Jobs({"a": YEARLY}))):
         eventually(lambda: len(schedules) == 2)

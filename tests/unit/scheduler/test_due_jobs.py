@@ -53,7 +53,7 @@ def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts:
     """Each due run is one or the other."""
     due_jobs = jobs(a={"schedule": {"catch_up": catch_up}})
     with state.begin() as tx:
-        (plan,) = due_jobs.plans(tx.scheduled_runs, NOW, {"a": NOW})
+        (plan,) = due_jobs.plan_all(tx.scheduled_runs, NOW, {"a": NOW})
     assert plan.starts == starts
     assert [(one.due, one.note) for one in plan.skipped] == [
         (one.instant, f"catch_up: {catch_up}") for one in RUNS if one not in starts
@@ -66,7 +66,7 @@ def test_a_run_that_had_to_wait_stays_on_time(state: State) -> None:
     due_jobs, on_time_since = jobs(a={"schedule": {"catch_up": "none"}}), utc(2026, 6, 4, 1)
     for hours in range(3):
         with state.begin() as tx:
-            (plan,) = due_jobs.plans(tx.scheduled_runs, NOW + timedelta(hours=hours), {"a": on_time_since})
+            (plan,) = due_jobs.plan_all(tx.scheduled_runs, NOW + timedelta(hours=hours), {"a": on_time_since})
         assert plan.starts == RUNS[-1:]
         on_time_since = plan.on_time_since
 
@@ -75,7 +75,7 @@ def test_a_paused_job_has_nothing_to_do(state: State) -> None:
     """Its runs are neither started nor skipped."""
     with state.begin() as tx:
         tx.scheduled_runs.set_paused("a", NOW, paused=True)
-        (plan,) = jobs(a={}).plans(tx.scheduled_runs, NOW, {"a": BEGIN})
+        (plan,) = jobs(a={}).plan_all(tx.scheduled_runs, NOW, {"a": BEGIN})
     assert (plan.starts, plan.skipped) == ([], [])
 
 
@@ -93,14 +93,14 @@ def test_a_run_may_be_held_back(state: State, settings: dict[str, Any], may_star
     """By a job that it comes after, and by a blackout that has begun since."""
     due_jobs = jobs(**settings)
     with state.begin() as tx:
-        plans = due_jobs.plans(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
-        assert [plan.job for plan in plans if due_jobs.may_start(tx.scheduled_runs, plan, plans, NOW)] == may_start
+        plans = due_jobs.plan_all(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        assert [plan.job for plan in plans if due_jobs.run_to_start(tx.scheduled_runs, plan, plans, NOW)] == may_start
 
 
 def test_the_preview_is_in_order() -> None:
     """Of all jobs together; what is due next is its first line for each."""
     due_jobs = jobs(a={}, b={"schedule": {"at": "01:00"}}, leap={"schedule": {"at": None, "cron": "0 0 29 2 *"}})
-    found = list(due_jobs.preview(BEGIN, BEGIN + timedelta(days=2)))
+    found = list(due_jobs.due_between(BEGIN, BEGIN + timedelta(days=2)))
     assert [(name, one.instant.day, one.instant.hour) for name, one in found] == [
         ("b", 1, 1), ("a", 1, 2), ("b", 2, 1), ("a", 2, 2),
     ]  # fmt: skip
@@ -116,10 +116,10 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
     since = {"a": BEGIN, "b": BEGIN}
 
     def starts(tx: Transaction, now: datetime) -> Due | None:
-        plans = due_jobs.plans(tx.scheduled_runs, now, since)
+        plans = due_jobs.plan_all(tx.scheduled_runs, now, since)
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = plan.starts[-1:]
-        return due_jobs.may_start(tx.scheduled_runs, plan, plans, now)
+        return due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)
 
     with state.begin() as tx:
         assert starts(tx, utc(2026, 6, 4, 2)) is None
@@ -127,7 +127,7 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
         night = DueRun("a", utc(2026, 6, 5, 3), date(2026, 6, 4))
         tx.scheduled_runs.begin(night, at=night.due)
         tx.scheduled_runs.finish(night, "done", None, None, at=night.due)
-        plans = due_jobs.plans(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
+        plans = due_jobs.plan_all(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = [RUNS[-1]]
-        assert due_jobs.may_start(tx.scheduled_runs, plan, plans, night.due) == RUNS[-1]
+        assert due_jobs.run_to_start(tx.scheduled_runs, plan, plans, night.due) == RUNS[-1]

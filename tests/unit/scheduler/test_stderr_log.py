@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.printable import printable
-from crossdock.services.inbox.hint_worker import Partners, Worked
+from crossdock.services.inbox.hint_worker import Partners, WorkResult
 from crossdock.services.scheduler import stderr_log
-from crossdock.services.scheduler.run_notices import could_not_start
+from crossdock.services.scheduler.run_notices import could_not_start_event
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.values.run_messages import RunMessage
 
@@ -27,7 +27,7 @@ def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> st
     """What a run that failed because of *text*, and a warning, write to stderr."""
     with stderr_log.logging_to_stderr(form):
         this_run = RunLog("nightly", date(2026, 1, 1))
-        this_run.ended(could_not_start("nightly", Due(AT, AT.date()), RunMessage("error", "", text)))
+        this_run.log_end(could_not_start_event("nightly", Due(AT, AT.date()), RunMessage("error", "", text)))
         this_run.warn(text)
     return capsys.readouterr().err
 
@@ -76,5 +76,5 @@ def test_the_work_on_webhooks_is_one_line(
 ) -> None:
     """Nothing is logged if nothing was fetched."""
     with stderr_log.logging_to_stderr("text"):
-        stderr_log.hints_ended(Partners("s", "platform"), Worked(fetched, failed))
+        stderr_log.log_hint_work(Partners("s", "platform"), WorkResult(fetched, failed))
     assert capsys.readouterr().err == text

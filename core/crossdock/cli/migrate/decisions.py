@@ -27,7 +27,7 @@ def go(wave: str, by: str, config: Path) -> None:
 
     loaded = load(config)
     chosen = wave_named(numbered_waves(loaded), wave)
-    status = current_migration.approve(loaded, chosen, clock=SystemClock(), by=by)
+    status = current_migration.approve_wave(loaded, chosen, clock=SystemClock(), by=by)
     say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 
 

@@ -16,7 +16,7 @@ from crossdock.cli.shared_options import check_utf8, common_options, help_exampl
 from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
-    from crossdock.migration.load import Loaded
+    from crossdock.migration.load import LoadResult
 
 
 @click.command(
@@ -67,7 +67,7 @@ def load(
     return _show(loaded, as_json=as_json)
 
 
-def _show(loaded: Loaded, *, as_json: bool) -> int:
+def _show(loaded: LoadResult, *, as_json: bool) -> int:
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
@@ -84,7 +84,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
     return loaded.exit_code
 
 
-def _document(loaded: Loaded) -> dict[str, Any]:
+def _document(loaded: LoadResult) -> dict[str, Any]:
     from crossdock.migration.migration_status import wave_document
 
     return {

@@ -35,13 +35,13 @@ class LoadOutput:
         self._shown, self._wanted = shown, wanted
         self._wave = 0
 
-    def proceeding(self, progress: WaveProgress) -> None:
+    def show_progress(self, progress: WaveProgress) -> None:
         self._shown.show_whole_progress(str(progress.wave), progress.done, progress.expected, times_left(progress))
         if self._wave != progress.wave.number and self._wanted:
             self._wave = progress.wave.number
             say(progress_sentence(progress), err=True)
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         if self._wanted:
             say(text, err=True)
 

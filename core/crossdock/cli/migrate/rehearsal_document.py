@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
     from crossdock.migration.plan_counts import PlanCounts, Rejected, StreamCounts
-    from crossdock.migration.rehearse import Rehearsed, WaveForecast
+    from crossdock.migration.rehearse import RehearsalResult, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
 _EXAMPLES = 5
 
 
-def document(rehearsed: Rehearsed, *, raw: bool) -> dict[str, Any]:
+def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
     """Make the document. It has values of records only if *raw*."""
     planned, waves = rehearsed.planned, rehearsed.waves
     order = [name for wave in waves for name in planned.tallies if name in wave.wave.streams]
@@ -58,7 +58,7 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
     }
 
 
-def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
+def _stream(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, Any]:
     planned, decisions = rehearsed.planned, rehearsed.decisions
     found, profile, there = decisions.streams[name], rehearsed.profiles.get(name), rehearsed.already_there
     repeated = planned.repeated_keys.get(name)
@@ -108,7 +108,7 @@ def _rejected(found: Rejected) -> dict[str, Any]:
 
 def _unresolved(decisions: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
-    why = {key: decisions.becomes_of((resource, namespace, key)) for key in missing}
+    why = {key: decisions.reason_missing((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
     return {
         "resource": resource,
@@ -133,7 +133,7 @@ def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     values = {"smallest": column.smallest, "largest": column.largest} if raw else {}
     return {
         "filled": column.filled,
-        "distinct": column.distinct.number,
+        "distinct": column.distinct.estimate,
         "distinct_is_estimate": column.distinct.more,
         "whole": column.whole,
         "decimal": column.decimal,
@@ -150,7 +150,7 @@ def _cell(cell: Cell, *, raw: bool) -> dict[str, Any]:
     return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
 
 
-def _warnings(rehearsed: Rehearsed) -> list[str]:
+def _warnings(rehearsed: RehearsalResult) -> list[str]:
     wave_of = {name: each.wave.name for each in rehearsed.waves for name in each.wave.streams}
     found = [
         f"{counted(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"
@@ -162,7 +162,7 @@ def _warnings(rehearsed: Rehearsed) -> list[str]:
     return found + [f"{name} is in no wave, and was not rehearsed" for name in rehearsed.left_out]
 
 
-def _possible_take_over_warnings(rehearsed: Rehearsed) -> Iterator[str]:
+def _possible_take_over_warnings(rehearsed: RehearsalResult) -> Iterator[str]:
     """Yield streams of which the platform may have records that would be taken over, unless that was read."""
     if rehearsed.already_there is not None:
         return

@@ -28,7 +28,7 @@ def print_rehearsal(console: Any, document: Mapping[str, Any]) -> None:
     for name, stream in document["streams"].items():
         for title, profile in profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
-    for account in run_lines.tables(document["streams"]):
+    for account in run_lines.tally_tables(document["streams"]):
         if account.has_counts:
             console.print(
                 terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:])

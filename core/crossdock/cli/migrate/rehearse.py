@@ -71,7 +71,7 @@ def rehearse(
     if planned.errors:
         return planned.exit_code
     if place is not None:
-        rehearsed.document().save(place)
+        rehearsed.to_rehearsal().save(place)
         if not as_json:
             say(f"saved; load it with: crossdock migrate load --rehearsal {out}")
     return 1 if rehearsed.is_open else 0

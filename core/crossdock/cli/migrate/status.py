@@ -49,14 +49,14 @@ def _show(found: MigrationStatus) -> None:
             each.run and each.run.id,
             each.delivered,
             each.open.total,
-            each.gate and each.gate.word,
+            each.gate and each.gate.display_word,
         )
         for each in found.waves
     ]
     terminal_output.output_console().print(terminal_output.table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_details(each))
-    say("all waves are done" if found.next is None else f"next: {found.next.wave}")
+    say("all waves are done" if found.next_wave is None else f"next: {found.next_wave.wave}")
     if found.forecast:
         say(found.forecast)
 
@@ -68,5 +68,5 @@ def _details(status: WaveStatus) -> list[str]:
         when = f"ended {instant_text(ended)}" if ended else "is running" if is_running else "was killed"
         lines.append(f"  run {status.run.id} {when} ({status.run.status})")
     if status.gate is not None:
-        lines.append(f"  gate {status.gate.word}: {status.gate.why}")
+        lines.append(f"  gate {status.gate.display_word}: {status.gate.why}")
     return lines

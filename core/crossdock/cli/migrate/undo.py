@@ -32,4 +32,4 @@ def undo(wave: str | None, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(load(config), lambda session: undo_plan.of_migration(session, wave), **options)
+    return plan_and_print_undo(load(config), lambda session: undo_plan.undone_migration(session, wave), **options)

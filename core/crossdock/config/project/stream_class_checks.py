@@ -24,9 +24,9 @@ from crossdock.mapping.stream_facts import (
     StreamFacts,
     adoption_problem,
     contribution_problem,
-    destination,
+    destination_type,
     empty_problem,
-    read_problem,
+    reads_problem,
     removal_problem,
     second_reading_problem,
 )
@@ -125,7 +125,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given}, ())
     yield from _setting_conflicts(stream, facts)
     try:
-        kind = destination(facts.resource, facts.to, targets)
+        kind = destination_type(facts.resource, facts.to, targets)
     except PydanticCustomError as error:
         yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
         return
@@ -145,7 +145,7 @@ def _resource_problems(
         yield f"on_gone {reason}"
     if reason := empty_problem(facts.mode, facts.empty):
         yield f"empty: {reason}"
-    if reason := read_problem(facts, facts.reads, targets):
+    if reason := reads_problem(facts, facts.reads, targets):
         yield reason
     if reason := contribution_problem(kind, facts.contributes, facts.matches, facts.on_gone):
         yield reason

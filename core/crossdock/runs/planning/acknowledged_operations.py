@@ -31,7 +31,7 @@ class AcknowledgedOperations:
     def __init__(self, state: State, target: Target) -> None:
         self._state, self._target = state, target
         self._batches = dict[str | int, int | None]()  # ids by name or number
-        self._settled_batch: tuple[int, _Operations] | None = None  # the last one that was asked for
+        self._settled_batch: tuple[int, _OperationIndex] | None = None  # the last one that was asked for
 
     def settle(self, said: Mapping[str, Any]) -> tuple[Term, list[Settlement]]:
         """Return the settlements that an `Acknowledgement`, as a payload, decides, for `with_data`.
@@ -42,7 +42,7 @@ class AcknowledgedOperations:
         Raises:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
-        batch = self._batch(said)
+        batch = self._named_batch(said)
         about = self._handed_over.about(said, batch)
         found = [intent for intent in about if intent.is_awaited]
         if not found:
@@ -58,13 +58,13 @@ class AcknowledgedOperations:
             intent.status, intent.target_id = item.intent.status, item.intent.target_id
         return [replace(item, intent=intent) for intent, item in zip(whole, settled, strict=True)]
 
-    def _batch(self, said: Mapping[str, Any]) -> int | None:
+    def _named_batch(self, said: Mapping[str, Any]) -> int | None:
         """Return the id of the batch that the acknowledgement names; None if it names only a record."""
         wanted = list[str | int]()
         if said.get("file") is not None:
             wanted.append(PureWindowsPath(said["file"].strip()).name)  # with or without folders, of any system
         if (number := said.get("number")) is not None:
-            wanted.append(_number(number))
+            wanted.append(_parse_file_number(number))
         if not wanted:
             return None
         ids = {self._batch_id(each) for each in wanted}
@@ -81,21 +81,23 @@ class AcknowledgedOperations:
         return self._batches[wanted]
 
     @cached_property
-    def _handed_over(self) -> _Operations:
+    def _handed_over(self) -> _OperationIndex:
         with self._state.read_only() as tx:
             awaited = tx.intents.awaiting_acknowledgement(self._target.name)
-        found = _Operations()
-        found.add((intent, self._name(intent)) for intent in awaited)
+        found = _OperationIndex()
+        found.add((intent, self._name_at_target(intent)) for intent in awaited)
         return found
 
-    def _name(self, intent: Intent) -> str:
+    def _name_at_target(self, intent: Intent) -> str:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
     def _check_repeated(self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]) -> None:
         """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
         latest = dict[tuple[object, ...], Intent]()
-        found = {intent.id: intent for intent in self._settled_about(said, batch)} | {each.id: each for each in now}
+        found = {intent.id: intent for intent in self._settled_operations_about(said, batch)} | {
+            each.id: each for each in now
+        }
         for _, intent in sorted(found.items()):
             latest[intent.scope, intent.identity.key_hash] = intent
         record, control = said.get("record"), said.get("control")
@@ -106,27 +108,29 @@ class AcknowledgedOperations:
             raise RecordError("unmatched", message, pointer="/control" if record is None else "/record")
         held = {intent.status for intent in latest.values()}
         if not said["accepted"] and "delivered" in held:
-            self._contradicts(f"refuses what counts as accepted since an earlier acknowledgement: {_reason(said)}")
+            self._raise_contradiction(
+                f"refuses what counts as accepted since an earlier acknowledgement: {_reason(said)}"
+            )
         ever = {intent.status for intent in found.values()}
         if said["accepted"] and not specific_first(said) and "rejected" in held and "delivered" not in ever:
-            self._contradicts("accepts what it has refused before: a replay would hand it over again")
+            self._raise_contradiction("accepts what it has refused before: a replay would hand it over again")
 
-    def _contradicts(self, what: str) -> None:
+    def _raise_contradiction(self, what: str) -> None:
         raise RecordError("conflict", f"{self._target.title} {what}", pointer="/accepted")
 
-    def _settled_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
+    def _settled_operations_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
         if batch is None:
             with self._state.read_only() as tx:
                 return tx.intents.settled_on_record(self._target.name, said["record"])
         if self._settled_batch is None or self._settled_batch[0] != batch:
             with self._state.read_only() as tx:
                 settled = tx.intents.settled_in_batch(batch)
-            self._settled_batch = batch, _Operations()
-            self._settled_batch[1].add((intent, self._name(intent)) for intent in settled)
+            self._settled_batch = batch, _OperationIndex()
+            self._settled_batch[1].add((intent, self._name_at_target(intent)) for intent in settled)
         return self._settled_batch[1].about(said, batch)
 
     def _settlement(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
-        intent.target_id = self._name(intent)
+        intent.target_id = self._name_at_target(intent)
         if said["accepted"]:
             intent.status = "delivered"
             return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)
@@ -135,7 +139,7 @@ class AcknowledgedOperations:
         return Settlement(intent, outcome, acknowledged=True)
 
 
-class _Operations:
+class _OperationIndex:
     """Operations by what acknowledgements name: thousands of them may be about one file."""
 
     def __init__(self) -> None:
@@ -156,14 +160,14 @@ class _Operations:
             return self._by_record.get(record or "", ())
         if record is None and control is None:
             return self._by_batch.get(batch, ())
-        place = None if control is None else _place(control)
+        place = None if control is None else _place_of_control_number(control)
         if record is None:
             return self._by_place.get((batch, place), ())
         found = [intent for intent in self._by_record.get(record, ()) if intent.batch_id == batch]
         return found if control is None else [intent for intent in found if intent.place == place]
 
 
-def _number(text: str) -> int:
+def _parse_file_number(text: str) -> int:
     """Return the number of a file: zeros and spaces around it do not count."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()):
@@ -174,7 +178,7 @@ def _number(text: str) -> int:
     return int(digits.lstrip("0") or "0")
 
 
-def _place(control: str) -> int:
+def _place_of_control_number(control: str) -> int:
     """Return the place of the set with a control number, which are counted from 1 in each file; -1 for no number."""
     digits = control.strip().lstrip("0")
     return int(digits) - 1 if digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS else -1

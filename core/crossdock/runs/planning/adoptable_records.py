@@ -54,7 +54,7 @@ class LiveIndex:
     def __len__(self) -> int:
         return self._rows.height
 
-    def found(self, value: str) -> list[tuple[str, bool]]:
+    def find(self, value: str) -> list[tuple[str, bool]]:
         """Return the id of each record with this value, and whether it is taken."""
         (wanted,) = pl.Series([value]).hash()
         values = self._rows["value"]
@@ -88,7 +88,7 @@ class LiveMatches:
         """
         if value is None:
             return None
-        found = self._index.found(value)
+        found = self._index.find(value)
         if len(found) > 1:
             shown = ", ".join(name for name, _ in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
             raise self._ambiguous(f"{len(found)} records of the target have its {self.member}: {shown}")
@@ -115,7 +115,7 @@ class MatchCounts:
     conflicts: Sequence[int] = ()
 
 
-def match_counts(
+def count_matches(
     index: LiveIndex,
     values: Iterable[str | None],
     member: str = "",
@@ -155,7 +155,7 @@ class ClaimedValues:
     """A hash table with open addressing over two arrays: the hash of a value, and half of the key hash of its owner."""
 
     def __init__(self) -> None:
-        self._values, self._owners = _free(_SMALLEST), _free(_SMALLEST)
+        self._values, self._owners = _empty_table(_SMALLEST), _empty_table(_SMALLEST)
         self._used = 0
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class ClaimedValues:
         """Return whether the record of *key_hash* is the first to claim *value*, now or earlier."""
         if 3 * self._used >= 2 * len(self._values):
             self._grow()
-        hashed, owner = _hash(value), key_hash & _HALF
+        hashed, owner = _hash_of_text(value), key_hash & _HALF
         place = self._place(hashed)
         if self._values[place] == _FREE:
             self._values[place], self._owners[place] = hashed, owner
@@ -181,16 +181,16 @@ class ClaimedValues:
 
     def _grow(self) -> None:
         values, owners = self._values, self._owners
-        self._values, self._owners = _free(2 * len(values)), _free(2 * len(values))
+        self._values, self._owners = _empty_table(2 * len(values)), _empty_table(2 * len(values))
         for hashed, owner in zip(values, owners, strict=True):
             if hashed != _FREE:
                 place = self._place(hashed)
                 self._values[place], self._owners[place] = hashed, owner
 
 
-def _free(size: int) -> array[int]:
+def _empty_table(size: int) -> array[int]:
     return array("Q", bytes(8 * size))
 
 
-def _hash(text: str) -> int:
+def _hash_of_text(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") or 1

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord, kept_records
-from crossdock.runs.planning.references import References, ScopedKey, found_in, key_hashes
-from crossdock.runs.planning.unchanged_waits import Idle, awaited
+from crossdock.delta.fingerprint import key_hashes
+from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
+from crossdock.runs.planning.references import References, ScopedKey, references_in
+from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_durations import parse_duration
 
@@ -48,7 +49,7 @@ class AwaitingParents:
         return key_hash in self._held or key_hash in self._idle
 
     @cached_property
-    def late(self) -> Mapping[int, datetime]:
+    def late_since(self) -> Mapping[int, datetime]:
         """Since when those records wait that have waited for longer than their stream permits, by key hash."""
         permitted = self.bound.stream.waits_at_most
         if permitted is None:
@@ -58,9 +59,9 @@ class AwaitingParents:
                 self.bound.name, self.bound.context.run.clock.now() - parse_duration(permitted)
             )
 
-    def add_idle(self, idle: Idle) -> None:
+    def add_idle(self, idle: IdleWaits) -> None:
         """Hold waiting records that are not decided until something that they wait for comes."""
-        self.version, added = idle.version, awaited(self.bound.scope.target, idle.records)
+        self.version, added = idle.version, awaited_keys(self.bound.scope.target, idle.records)
         self._idle |= added
         self._stamps = {} if added else self._stamps
 
@@ -68,7 +69,7 @@ class AwaitingParents:
         """Hold a record until the next round. Return False if this run cannot deliver what it waits for, and it may
         wait for longer.
         """
-        if all(other not in self._coming for other, _ in missing) and read.identity.key_hash not in self.late:
+        if all(other not in self._coming for other, _ in missing) and read.identity.key_hash not in self.late_since:
             return False
         fields = self.bound.kind.draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
@@ -85,7 +86,7 @@ class AwaitingParents:
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
             self.references.look_up((key for missing in awaited_by for key in missing), tx)
             self._drop_rejected(tx)
-            opened = self._opened()
+            opened = self._opened_keys()
             bound = set(tx.bindings.ids(self.bound.scope, opened))
         bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
         return [
@@ -108,16 +109,16 @@ class AwaitingParents:
             if not self.references.missing(missing) or any(scope == own and key in held for scope, key in missing)
         ]
 
-    def taken(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
+    def pop_ready(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
         for start in range(0, len(ready), _AT_ONCE):
             some = ready[start : start + _AT_ONCE]
             yield from [self._held.pop(each).read for each in some if each in self._held]
             idle = [each for each in some if self._idle.pop(each, None) is not None]
             with self.state.read_only() as tx:
                 waiting = tx.waiting_records.records_among(self.bound.name, idle)
-            yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
+            yield from stored_records_prepared_again(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
-    def pop(self, key_hash: int) -> KeyedRecord:
+    def pop_held(self, key_hash: int) -> KeyedRecord:
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
@@ -125,13 +126,13 @@ class AwaitingParents:
             return []
         return cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
 
-    def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
+    def open_without_missing(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
         """Mark a record as opened, and return it with the members that have no missing reference. It stays held."""
         held = self._held[key_hash]
         held.can_open, held.opened = False, True
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
 
-    def forget(self, key_hashes: Iterable[int]) -> int:
+    def remove(self, key_hashes: Iterable[int]) -> int:
         """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
         found = [each for each in key_hashes if each in self]
         for each in found:
@@ -139,10 +140,10 @@ class AwaitingParents:
             self._idle.pop(each, None)
         return len(found)
 
-    def overdue(self) -> Iterator[DeadLetter]:
-        """Remove the `late` records at the end of the run, and yield them as dead letters."""
-        opened = set(self._opened())
-        found = [each for each in self.late if each in self and each not in opened]
+    def pop_late(self) -> Iterator[DeadLetter]:
+        """Remove the records in `late_since` at the end of the run, and yield them as dead letters."""
+        opened = set(self._opened_keys())
+        found = [each for each in self.late_since if each in self and each not in opened]
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
             with self.state.read_only() as tx:
@@ -158,11 +159,11 @@ class AwaitingParents:
     def _missing_reference(self, identity: RecordIdentity, raw: dict[str, Any], missing: list[ScopedKey]) -> DeadLetter:
         names = [f"{scope.resource} {scope.namespace}:{key}" for scope, key in self.references.missing(missing)]
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        since = f"{self.late[identity.key_hash]:%Y-%m-%d}"
+        since = f"{self.late_since[identity.key_hash]:%Y-%m-%d}"
         message = f"has waited since {since} for {', '.join(names[:_SHOWN])}{more}: not delivered until now"
         return DeadLetter(identity, "references", "missing_reference", None, message, raw, None)
 
-    def settle(self) -> None:
+    def make_idle(self) -> None:
         """Make held records idle at the end of the run, except those with a second step to come."""
         if not self._held:
             return
@@ -173,7 +174,7 @@ class AwaitingParents:
             with self.state.begin() as tx:
                 tx.waiting_records.mark_idle(self.bound.name, idle, self.version)
 
-    def discard(self) -> int:
+    def discard_all(self) -> int:
         """Remove all records. Return how many still wait."""
         if not self:
             return 0
@@ -184,18 +185,18 @@ class AwaitingParents:
         self._idle.clear()
         return number
 
-    def _opened(self) -> list[int]:
+    def _opened_keys(self) -> list[int]:
         return [key_hash for key_hash, held in self._held.items() if held.opened]
 
     def _drop_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
         if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run
-        for key_hash in tx.dead_letters.key_hashes_among(self.bound.name, self._opened()):
+        for key_hash in tx.dead_letters.key_hashes_among(self.bound.name, self._opened_keys()):
             del self._held[key_hash]
 
     def _has_missing(self, value: Any) -> bool:
-        keys = self.references.scoped_keys(found_in(value), self.bound.name_of)
+        keys = self.references.scoped_keys(references_in(value), self.bound.name_of)
         return bool(self.references.missing(keys))
 
     def _waits_for(self) -> dict[int, list[int]]:
@@ -210,7 +211,7 @@ class AwaitingParents:
 
 def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
     """Return at most one record of each cycle. One that waits for a record without a key in *waits_for* is in none."""
-    stuck, allowed = _stuck(waits_for), set(can_open)
+    stuck, allowed = _records_in_cycles(waits_for), set(can_open)
     chosen: list[int] = []
     seen: set[int] = set()
     for start in waits_for:
@@ -226,7 +227,7 @@ def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[in
     return chosen
 
 
-def _stuck(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
+def _records_in_cycles(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
     stuck = set(waits_for)
     while lost := {key for key in stuck if not stuck.issuperset(waits_for[key])}:
         stuck -= lost

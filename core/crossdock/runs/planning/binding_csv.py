@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.runs.planning.references import ScopedKey, key_hashes
+from crossdock.runs.planning.references import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
@@ -25,7 +26,7 @@ PART = 1000
 _Row = tuple[str, str, str]  # place in the file, key, target id
 
 
-def export(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
+def export_bindings(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
     """Write all live bindings as CSV with `COLUMNS`, with unescaped formulas if *raw*, and return their number."""
     listed = tx.bindings.listed()
     rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
@@ -37,13 +38,13 @@ def import_bindings(
 ) -> int:
     """Bind the records of a CSV file with `COLUMNS`, all or none, and return the number of new bindings.
 
-    Keys are in text form, as `export` writes them with the same *raw*. What the target holds is unknown, so the next
-    sync compares the records with it first. Then it sends every member of a record that can be updated, and nothing for
-    one that is written once. A record that the target does not have is unbound.
+    Keys are in text form, as `export_bindings` writes them with the same *raw*. What the target holds is unknown, so
+    the next sync compares the records with it first. Then it sends every member of a record that can be updated, and
+    nothing for one that is written once. A record that the target does not have is unbound.
     """
     check_no_undo(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
-    for scope, rows in _read(path, targets, raw=raw).items():
+    for scope, rows in _read_rows(path, targets, raw=raw).items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
@@ -82,10 +83,10 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     return fresh
 
 
-def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
+def _read_rows(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
     found: dict[Scope, list[_Row]] = defaultdict(list)
     lines: dict[ScopedKey, int] = {}
-    for line, (target, resource, namespace, key, target_id) in _lines(path, raw=raw):
+    for line, (target, resource, namespace, key, target_id) in _csv_lines(path, raw=raw):
         where = f"{path}:{line}"
         if not (target and resource and namespace and key and target_id):
             raise ConfigError(
@@ -111,7 +112,7 @@ def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope
     return found
 
 
-def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
+def _csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)

@@ -20,7 +20,7 @@ class Contributions:
         self._scope, self._by_id, self._stream = bound.scope, bound.stream.matches != "key", bound.name
         self.needed = bool(bound.stream.contributes)
 
-    def awaited(self, read: KeyedRecord) -> list[ScopedKey]:
+    def awaited_record(self, read: KeyedRecord) -> list[ScopedKey]:
         """Return the record that must exist first; none for a record that is named by its target id."""
         return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
 
@@ -40,13 +40,13 @@ class Contributions:
             whole = wholes.get(key_hash)
             if whole is None and not self._by_id:
                 continue
-            target_id = _id_of(read, origins) if whole is None else whole.target_id
+            target_id = _target_id_of(read, origins) if whole is None else whole.target_id
             if mine is None or mine.target_id != target_id:
-                mine = _nothing_yet(key_hash, read.identity.key, target_id, mine.counter if mine else 0)
+                mine = _empty_contribution(key_hash, read.identity.key, target_id, mine.counter if mine else 0)
             found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
         return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
-    def to_created_again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
+    def operations_for_recreated(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
         """Yield what was contributed to records that were created again since: their rows may not be read again."""
         if self._by_id:
             return
@@ -54,24 +54,24 @@ class Contributions:
         wholes = tx.bindings.get(self._scope.whole, [mine.key_hash for mine in found])
         for mine in found:
             key_hash, key = mine.key_hash, mine.key
-            whole = wholes.get(key_hash) or _nothing_yet(key_hash, key, placeholder(self._scope.whole, key), 0)
+            whole = wholes.get(key_hash) or _empty_contribution(key_hash, key, placeholder(self._scope.whole, key), 0)
             if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
                 identity = RecordIdentity(self._stream, key, key_hash, None, mine.position, FROM_STATE, 0)
-                held = _nothing_yet(key_hash, key, whole.target_id, mine.counter)
+                held = _empty_contribution(key_hash, key, whole.target_id, mine.counter)
                 held = replace(held, etag=whole.etag, changed_at=whole.changed_at)
                 record = Record(key, (), FROM_STATE, (0,))
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 
-    def to_planned(self, read: KeyedRecord) -> Binding:
+    def planned_contribution(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
-        return _nothing_yet(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)
+        return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)
 
 
-def _id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
+def _target_id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
     origin = origins.get(read.identity.key_hash)
     return unquote(origin.key) if origin else read.record.key_parts[0]
 
 
-def _nothing_yet(key_hash: int, key: str, target_id: str, counter: int) -> Binding:
+def _empty_contribution(key_hash: int, key: str, target_id: str, counter: int) -> Binding:
     return Binding(key_hash, key, target_id, None, None, "import", {}, None, counter)

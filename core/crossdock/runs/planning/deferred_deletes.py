@@ -16,7 +16,7 @@ from crossdock.mapping.resource_types import ResourceType
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.referred_ids import referred_ids
-from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
+from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnrecordedReference
 from crossdock.writing.delivery.operations import Operation, payload_after
 
@@ -78,40 +78,40 @@ class DeferredDeletes:
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 
-    def plan(self, operation: Operation) -> None:
+    def note_planned_references(self, operation: Operation) -> None:
         """In a plan, note the references of *operation* to records that are to be deleted."""
         kind = self._kinds[operation.scope.resource]
         if not kind.parents & self._deleted.keys():
             return
         before = operation.binding.payload if operation.binding else {}
-        after = set(self._among(kind, {} if operation.kind == "delete" else operation.after))
+        after = set(self._references_to_deleted(kind, {} if operation.kind == "delete" else operation.after))
         is_shown = operation.binding and (operation.scope.resource, operation.binding.target_id) in self._shown
-        if after or is_shown or any(self._among(kind, before)):
+        if after or is_shown or any(self._references_to_deleted(kind, before)):
             self._planned[operation.scope, operation.identity.key_hash] = operation.record.key, after
 
-    def _add_open(self, tx: Transaction) -> None:
+    def _add_unsettled_referrers(self, tx: Transaction) -> None:
         for intent in tx.intents.unsettled():
             kind = self._kinds.get(intent.resource)
             if intent.scope.target == self._target and kind is not None and intent.operation != "delete":
                 who = Referrer(intent.scope, intent.identity.key_hash, intent.identity.key, is_open=True)
-                self._add(who, self._among(kind, payload_after(intent)))
+                self._add_referrer(who, self._references_to_deleted(kind, payload_after(intent)))
 
-    def _add_shown(self, tx: Transaction) -> None:
+    def _add_listed_referrers(self, tx: Transaction) -> None:
         by_resource = defaultdict[str, list[str]](list)
         for name, target_id in self._shown:
             by_resource[name].append(target_id)
         for name, ids in by_resource.items():
             for start in range(0, len(ids), _AT_ONCE):
-                self._add_referring(tx, name, ids[start : start + _AT_ONCE])
+                self._add_listed_page(tx, name, ids[start : start + _AT_ONCE])
 
-    def _add_referring(self, tx: Transaction, name: str, ids: Sequence[str]) -> None:
+    def _add_listed_page(self, tx: Transaction, name: str, ids: Sequence[str]) -> None:
         bound = defaultdict[str, list[tuple[Scope, Binding]]](list)
         for scope, binding in tx.bindings.of_ids(self._target, name, ids):
             bound[binding.target_id].append((scope, binding))
         for each in (shown for target_id in ids for shown in self._shown[name, target_id]):
             who = self._still_referring(self._kinds[name], each, bound[each.by_id])
             if who is not None:
-                self._add(who, [(each.resource, each.target_id)])
+                self._add_referrer(who, [(each.resource, each.target_id)])
 
     def _still_referring(
         self, kind: ResourceType, shown: UnrecordedReference, bound: Sequence[tuple[Scope, Binding]]
@@ -126,17 +126,17 @@ class DeferredDeletes:
         is_known = (shown.resource, shown.target_id) in known or (scope, binding.key_hash) in self._planned
         return None if is_replaced or is_known else Referrer(scope, binding.key_hash, binding.key)
 
-    def _add_unread(self, tx: Transaction) -> None:
+    def _add_unread_lists(self, tx: Transaction) -> None:
         """Count each list that had to be read, and could not be, as a record that refers to all."""
         for name in tx.unrecorded_references.unread_resources(self._target):
             who = Referrer(Scope(self._target, name, ""), 0, "", is_open=True)
             for parent in self._kinds[name].parents:
-                self._add(who, ((parent, each) for each in self._deleted.get(parent, ())))
+                self._add_referrer(who, ((parent, each) for each in self._deleted.get(parent, ())))
 
-    def _among(self, kind: ResourceType, payload: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    def _references_to_deleted(self, kind: ResourceType, payload: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         return (each for each in referred_ids(kind, payload) if each[1] in self._deleted.get(each[0], ()))
 
-    def _add(self, referrer: Referrer, referred: Iterable[tuple[str, str]]) -> None:
+    def _add_referrer(self, referrer: Referrer, referred: Iterable[tuple[str, str]]) -> None:
         for resource, target_id in referred:
             self._deleted[resource][target_id].add(referrer)
 
@@ -147,28 +147,28 @@ class DeferredDeletes:
         The deletes of a round must be delivered before the next is requested.
         """
         if self._deferred:
-            self._find()
+            self._find_referrers()
         for bound, gone in reversed(self._deferred.values()):
             yield from self._rounds_of(bound, gone, planner)
 
-    def _find(self) -> None:
+    def _find_referrers(self) -> None:
         with self._state.read_only() as tx:
             for name, kind in self._kinds.items():
                 ids = [each for parent in kind.parents for each in self._deleted.get(parent, ())]
                 for scope, key_hash, key, payload in tx.bindings.referring_to(self._target, name, ids) if ids else ():
                     if (scope, key_hash) not in self._planned:
-                        self._add(Referrer(scope, key_hash, key), self._among(kind, payload))
-            self._add_open(tx)
-            self._add_shown(tx)
-            self._add_unread(tx)
+                        self._add_referrer(Referrer(scope, key_hash, key), self._references_to_deleted(kind, payload))
+            self._add_unsettled_referrers(tx)
+            self._add_listed_referrers(tx)
+            self._add_unread_lists(tx)
         for (scope, key_hash), (key, referred) in self._planned.items():
-            self._add(Referrer(scope, key_hash, key, is_open=True), referred)
+            self._add_referrer(Referrer(scope, key_hash, key, is_open=True), referred)
 
     def _rounds_of(self, bound: BoundStream, gone: Removals, planner: PlannerOf) -> Iterator[Round]:
         left = dict.fromkeys(gone.removed)
         while left:
             with self._state.read_only() as tx:
-                found = self._referring(tx, bound, list(left))
+                found = self._remaining_referrers(tx, bound, list(left))
             ready = [each for each in left if not found.get(each)]
             if not ready and bound.stream.gone.referenced == "delete":
                 ready = list(left)
@@ -176,19 +176,25 @@ class DeferredDeletes:
                 planned = planner(bound, replace(gone, removed=()))
                 with self._state.read_only() as tx:
                     kept = tx.bindings.get(bound.scope, list(left))
-                letters = (_dead_letter(bound, removal(bound, kept[each], gone.source), found[each]) for each in left)
-                yield Round(bound, planned, planned.reject(letters), 0)
+                letters = (
+                    _dead_letter(bound, removal_operation(bound, kept[each], gone.source), found[each]) for each in left
+                )
+                yield Round(bound, planned, planned.plan_rejections(letters), 0)
                 return
             for each in ready:
                 del left[each]
             planned = planner(bound, replace(gone, removed=tuple(ready)))
             yield Round(bound, planned, planned.next_round() or iter(()), len(left))
 
-    def _referring(self, tx: Transaction, bound: BoundStream, key_hashes: Sequence[int]) -> dict[int, list[Referrer]]:
+    def _remaining_referrers(
+        self, tx: Transaction, bound: BoundStream, key_hashes: Sequence[int]
+    ) -> dict[int, list[Referrer]]:
         """Return what still refers to each of these records. A record's reference to itself does not count."""
         of_resource = self._deleted[bound.scope.resource]
         found = {
-            key_hash: [who for who in of_resource.get(each.target_id, ()) if not _is(who, bound.scope, key_hash)]
+            key_hash: [
+                who for who in of_resource.get(each.target_id, ()) if not _is_same_record(who, bound.scope, key_hash)
+            ]
             for key_hash, each in tx.bindings.get(bound.scope, key_hashes).items()
         }
         asked = defaultdict[Scope, list[int]](list)
@@ -201,23 +207,23 @@ class DeferredDeletes:
         }
 
 
-def _is(who: Referrer, scope: Scope, key_hash: int) -> bool:
+def _is_same_record(who: Referrer, scope: Scope, key_hash: int) -> bool:
     return who.scope.whole == scope and who.key_hash == key_hash
 
 
 def _dead_letter(bound: BoundStream, kept: Operation, referring: Sequence[Referrer]) -> DeadLetter:
-    reason = REFERENCED_BY, None, _said(bound, referring)
+    reason = REFERENCED_BY, None, _referrers_text(bound, referring)
     return DeadLetter(kept.identity, "plan", *reason, kept.record.raw(), None, step=kept.step)
 
 
-def _said(bound: BoundStream, referring: Sequence[Referrer]) -> str:
+def _referrers_text(bound: BoundStream, referring: Sequence[Referrer]) -> str:
     if unread := sorted(each.scope.resource.replace("_", " ") for each in referring if not each.key):
         lists = " and ".join(unread)
         return (
             f"records of {lists} that the state does not know may refer to it: their list could not be read; permit"
             f" that, and declare it: crossdock state restored; or delete it now with gone: {{{REFERENCED}}}"
         )
-    names = sorted(map(_name, referring))
+    names = sorted(map(_referrer_name, referring))
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     verb, stream = "refers" if len(names) == 1 else "refer", bound.stream
     shows_again = stream.mode == "snapshot" or stream.lists_existing or stream.rereads_gone
@@ -225,6 +231,6 @@ def _said(bound: BoundStream, referring: Sequence[Referrer]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more} {verb} to it; {later}, or now with gone: {{{REFERENCED}}}"
 
 
-def _name(referring: Referrer) -> str:
+def _referrer_name(referring: Referrer) -> str:
     namespace = referring.scope.whole.namespace
     return f"{referring.scope.resource.replace('_', ' ')} {namespace and f'{namespace}:'}{referring.key}"

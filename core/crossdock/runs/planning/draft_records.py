@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
 from crossdock.resources import Reference, ResourceModel
-from crossdock.runs.planning.references import found_in
+from crossdock.runs.planning.references import references_in
 from crossdock.values import exact_json
 from crossdock.values.author_code import AuthorCodeError, brief, described_exception, is_interruption, shortened_error
 from crossdock.values.config_file import finding_message
@@ -24,7 +24,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 """Pydantic's error types whose message quotes an exception raised by the value."""
 
 
-def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
+def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
     """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
     try:
@@ -32,51 +32,51 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
     except RecordError as error:
         short = shortened_error(error)
         if short is None or short.code not in REASONS:
-            short = _mapping_failed(error, bound, record)
+            short = _mapping_error(error, bound, record)
         raise short from None
     except ValidationError as error:
-        ours = error.title in _titles(ResourceModel)
-        raise _invalid_draft(error, bound.kind.draft) if ours else _mapping_failed(error, bound, record) from None
+        ours = error.title in _model_names(ResourceModel)
+        raise _invalid_draft(error, bound.kind.draft) if ours else _mapping_error(error, bound, record) from None
     except BaseException as error:
         if is_interruption(error):
             raise
-        raise _mapping_failed(error, bound, record) from None
+        raise _mapping_error(error, bound, record) from None
     _check_size(members)
-    with failing_target(record):
+    with target_failure_as_rejection(record):
         bound.target.check_key(bound.kind.name, bound.namespace, record.key)
-    return members, found_in(members)
+    return members, references_in(members)
 
 
 def _check_size(members: dict[str, Any]) -> None:
     for name, value in members.items():
-        if isinstance(value, _CONTAINERS) and len(value) > _MANY and _values(value) > _MOST:
+        if isinstance(value, _CONTAINERS) and len(value) > _MANY and _count_values(value) > _MOST:
             raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")
 
 
-def _values(value: Any) -> int:
+def _count_values(value: Any) -> int:
     """Count as `exact_json` does: containers, and what follows other members in one."""
     if not isinstance(value, _CONTAINERS):
         return 0
     inside = value.values() if isinstance(value, dict) else value
-    return max(len(value), 1) + sum(map(_values, inside))
+    return max(len(value), 1) + sum(map(_count_values, inside))
 
 
-def _mapping_failed(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
+def _mapping_error(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
     settings = getattr(bound.context, "settings", None)
-    what = described_exception(error, bound.stream, "to_resource", settings=settings, data=_texts_of(record))
+    what = described_exception(error, bound.stream, "to_resource", settings=settings, data=_cell_values(record))
     return RecordError("mapping_failed", f"the mapping raised {what}")
 
 
 @contextmanager
-def failing_target(record: Record) -> Iterator[None]:
+def target_failure_as_rejection(record: Record) -> Iterator[None]:
     """Raise a failure of the target's code on *record* as the `RecordError` of its dead letter."""
     try:
         yield
     except AuthorCodeError as error:
-        raise error.as_record_error("target_failed", _texts_of(record)) from None
+        raise error.as_record_error("target_failed", _cell_values(record)) from None
 
 
-def _texts_of(record: Record) -> Iterator[Any]:
+def _cell_values(record: Record) -> Iterator[Any]:
     for row in record.rows:
         for name, cell in row.items():
             with suppress(ValueError):
@@ -95,8 +95,8 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
     return RecordError("invalid_draft", shown, pointer=f"/{brief(place)}")
 
 
-def _titles(model: type[ResourceModel]) -> Iterator[str]:
+def _model_names(model: type[ResourceModel]) -> Iterator[str]:
     """Yield the names of *model* and its subclasses. Other models are an author's, and their errors may quote data."""
     yield model.__name__
     for subclass in model.__subclasses__():
-        yield from _titles(subclass)
+        yield from _model_names(subclass)

@@ -14,7 +14,7 @@ class FailureCount:
     def __init__(self, bound: BoundStream, records: int | None) -> None:
         self._bound, self._records, self._failed = bound, records, 0
 
-    def refusal(self, record: Record, error: RecordError) -> RefusedError | None:
+    def count_failure(self, record: Record, error: RecordError) -> RefusedError | None:
         if error.code not in _FAILED:
             return None
         self._failed += 1

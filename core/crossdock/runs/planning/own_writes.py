@@ -39,13 +39,13 @@ class OwnWrites:
         by_id = {read.record.key_parts[0]: read for read in reads}
         members = {field.alias or name for name, field in kind.draft.model_fields.items()}
         found: dict[int, Origin] = {}
-        for target_id, (key, written) in self._written(tx, target, kind.name, list(by_id)).items():
+        for target_id, (key, written) in self._last_written(tx, target, kind.name, list(by_id)).items():
             read = by_id[target_id]
             held = read.record.json() if JSON in read.record.row else {}
             found[read.identity.key_hash] = Origin(key, _is_unchanged(held, written, members))
         return found
 
-    def _written(
+    def _last_written(
         self, tx: Transaction, target: str, resource: str, target_ids: Sequence[str]
     ) -> dict[str, tuple[str, dict[str, Any]]]:
         """Return the key and the last written payload of each record that crossdock created there, by id."""

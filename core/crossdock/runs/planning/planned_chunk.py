@@ -35,7 +35,7 @@ class PlannedChunk:
         kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
         return len(self.operations) + kept
 
-    def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
+    def add_waiting(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
         waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
         self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
 

@@ -15,12 +15,12 @@ from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperatio
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions import Contributions
-from crossdock.runs.planning.draft_records import drafted, failing_target
+from crossdock.runs.planning.draft_records import draft_of_record, target_failure_as_rejection
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.references import ScopedKey
-from crossdock.runs.planning.removals import Removals, removal
+from crossdock.runs.planning.removals import Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
@@ -70,13 +70,13 @@ class Planner:
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
-        decide = self._decide if self._acknowledged is None else self._acknowledge
+        decide = self._decide_chunk if self._acknowledged is None else self._acknowledge
         for chunk in in_chunks(self._until_failure(reads), self._at_once):
             yield decide(chunk)
             if self.stopped is not None:
                 return
 
-    def pass_over(self, reads: Iterator[KeyedRecord]) -> None:
+    def count_carried_on(self, reads: Iterator[KeyedRecord]) -> None:
         """Count the rest of *reads* as `carried_on`: the next run reads it again."""
         for _ in self._until_failure(reads):
             self._tally.count("carried_on")
@@ -90,13 +90,13 @@ class Planner:
         if self.stopped is not None:
             return None
         if ready := self._held.ready():
-            return self.decide(self._held.taken(ready))
+            return self.decide(self._held.pop_ready(ready))
         if breakers := self._held.cycle_breakers():
-            return self._first_steps(breakers)
+            return self._plan_first_steps(breakers)
         if self._operations is not None:
             operations, self._operations = self._operations, None
-            return self._prepared(operations)
-        return self._removals() if self._to_remove else None
+            return self._plan_prepared(operations)
+        return self._plan_removals() if self._to_remove else None
 
     def finish(self) -> None:
         self._tally.count("carried_on", len(self._to_remove))
@@ -105,52 +105,54 @@ class Planner:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
             with guard_stream_code(self._bound):
-                for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `pass_over` may need it
+                for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `count_carried_on` may need it
                     yield read
         except CrossdockError as error:
             self.stopped = self.stopped or error
 
     # ---- records
 
-    def _decide(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
-        planned, scope = self._chunk(), self._bound.scope
+    def _decide_chunk(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
+        planned, scope = self._new_chunk(), self._bound.scope
         origins = self._own_writes.origins_of(self._state, chunk)
-        chunk = self._left_over(chunk, origins)
-        drafts = self._drafts(planned, chunk)
-        others = self._of_others(read.identity.key_hash for read, *_ in drafts)
+        chunk = self._without_own_writes(chunk, origins)
+        drafts = self._draft_records(planned, chunk)
+        others = self._worked_on_by_others(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
-                self._leave(planned, read.identity)
+                self._refetch_later(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
             bindings, former = self._bindings(tx, [read for read, *_ in drafts], origins)
-        if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._may_match(len(drafts)):
+        if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
+            len(drafts)
+        ):
             return planned
         for number, (read, members, keys) in enumerate(drafts, 1):
             key_hash = read.identity.key_hash
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
-                binding = self._contributions.to_planned(read)
-            if self._is_as_before(read, members, missing, former.get(key_hash)):
+                binding = self._contributions.planned_contribution(read)
+            if self._is_contributed_before(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
-                if not self._decide_one(planned, read, members, binding):
+                if not self._decide_record(planned, read, members, binding):
                     self._tally.count("carried_on", len(drafts) - number)
                     break
                 continue
             is_bound = binding is not None or self._contributions.needed
             is_held = self._held.add(read, members, missing, is_bound=is_bound)
-            planned.wait(read, missing, None if is_held else self._held.version)
+            planned.add_waiting(read, missing, None if is_held else self._held.version)
             if not is_held:
                 self._tally.count("carried_on")
         return planned
 
     def _acknowledge(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         assert self._acknowledged is not None
-        planned, settled = self._chunk(), list[Settlement]()
-        for read, said, _ in sorted(self._drafts(planned, chunk), key=lambda each: specific_first(each[1])):
+        planned, settled = self._new_chunk(), list[Settlement]()
+        for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: specific_first(each[1])):
             try:
                 term, decided = self._acknowledged.settle(said)
             except RecordError as error:
@@ -170,38 +172,38 @@ class Planner:
             return self._contributions.bindings(tx, reads, origins)
         return tx.bindings.get(self._bound.scope, [read.identity.key_hash for read in reads]), {}
 
-    def _is_as_before(
+    def _is_contributed_before(
         self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], former: Binding | None
     ) -> bool:
         """Return whether a contribution was delivered to a record that was deleted since. It waits for nothing."""
-        if former is None or missing != self._contributions.awaited(read):
+        if former is None or missing != self._contributions.awaited_record(read):
             return False
         try:
             return self._payload(read, members) == former.payload
         except RecordError:
             return False
 
-    def _decide_one(
+    def _decide_record(
         self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None
     ) -> bool:
         """Compare a record, or reject it if the target's code fails on it. Return False after too many failures."""
         if read.record.parts:  # mostly there are none, and this is done for each record
             self._tally.parts.update(read.record.parts)
         try:
-            self._compare(planned, read, self._payload(read, members), binding)
+            self._compare_with_binding(planned, read, self._payload(read, members), binding)
         except RecordError as error:
             return self._reject(planned, read, "plan", error, None)
         return True
 
-    def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
+    def _worked_on_by_others(self, key_hashes: Iterable[int]) -> set[int]:
         return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
-    def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
+    def _refetch_later(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
 
-    def _left_over(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
+    def _without_own_writes(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
         """Remove records that crossdock wrote: they are not created at their origin, or sent back unchanged."""
         by_origin = self._bound.stream.matches == "origin"
         kept = []
@@ -215,28 +217,28 @@ class Planner:
                 kept.append(read)
         return kept
 
-    def _drafts(
+    def _draft_records(
         self, planned: PlannedChunk, chunk: Sequence[KeyedRecord]
     ) -> list[tuple[KeyedRecord, dict[str, Any], list[ScopedKey]]]:
         drafts = []
         for number, read in enumerate(chunk, 1):
             try:
-                members, references = drafted(self._bound, read.record)
+                members, references = draft_of_record(self._bound, read.record)
             except RecordError as error:
                 if not self._reject(planned, read, "mapping", error, None):
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
                 keys = self._references.scoped_keys(references, self._bound.name_of)
-                drafts.append((read, members, [*keys, *self._contributions.awaited(read)]))
+                drafts.append((read, members, [*keys, *self._contributions.awaited_record(read)]))
         return drafts
 
-    def _compare(
+    def _compare_with_binding(
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
     ) -> None:
         write_once = self._bound.kind.write_once
         if binding is None:
-            self._add(planned, read, after)
+            self._plan_create(planned, read, after)
         elif binding.payload == after or (write_once and binding.step == "import"):
             self._tally.count("suppressed")
             fingerprint, position = read.identity.fingerprint, read.identity.position
@@ -246,11 +248,11 @@ class Planner:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
-            operation = self._checked(self._operation(read, after, binding))
+            operation = self._check_request(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
             planned.operations.append(operation)
 
-    def _may_match(self, number: int) -> bool:
+    def _refresh_matches(self, number: int) -> bool:
         """Return False if the matches cannot be read: the stream stops, and *number* records stay for the next run."""
         try:
             if self._matches is not None:
@@ -263,9 +265,11 @@ class Planner:
             return False
         return True
 
-    def _add(self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole") -> bool:
+    def _plan_create(
+        self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole"
+    ) -> bool:
         """Create a record, or take over the existing one. Return False if it is rejected."""
-        operation = self._operation(read, after, None, step=step)
+        operation = self._new_operation(read, after, None, step=step)
         if self._matches is not None:
             try:
                 operation.taken_over = self._matches.match(read.identity.key_hash, after.get(self._matches.member))
@@ -273,7 +277,7 @@ class Planner:
                 self._reject(planned, read, "plan", error, after)
                 return False
             operation.kind = "create" if operation.taken_over is None else "update"
-        planned.operations.append(self._checked(operation))
+        planned.operations.append(self._check_request(operation))
         return True
 
     def _reject(
@@ -284,65 +288,65 @@ class Planner:
         identity = read.identity._replace(line=error.line or read.identity.line)
         reason = error.code, error.pointer, error.message
         planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
-        refusal = self._failing.refusal(read.record, error)
+        refusal = self._failing.count_failure(read.record, error)
         self.stopped = self.stopped or refusal
         return refusal is None
 
     # ---- operations decided about before, cycles and removals
 
-    def _prepared(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
+    def _plan_prepared(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
         while operations_at_once := list(islice(operations, self._at_once)):
             self._tally.count("read", len(operations_at_once))
-            planned = self._chunk()
+            planned = self._new_chunk()
             planned.operations.extend(operations_at_once)
             yield planned
 
-    def _first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
+    def _plan_first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
         """Yield creates without the members that close a cycle. Their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
-            planned, chunk = self._chunk(), breakers[start : start + CHUNK]
-            if not self._may_match(0):
+            planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
+            if not self._refresh_matches(0):
                 return
-            others = self._of_others(chunk)
+            others = self._worked_on_by_others(chunk)
             for key_hash in chunk:
                 if key_hash in others:
-                    self._leave(planned, self._held.pop(key_hash).identity)
+                    self._refetch_later(planned, self._held.pop_held(key_hash).identity)
                     continue
-                read, members = self._held.open(key_hash)
+                read, members = self._held.open_without_missing(key_hash)
                 try:
-                    added = self._add(planned, read, self._payload(read, members), "open")
+                    added = self._plan_create(planned, read, self._payload(read, members), "open")
                 except RecordError as error:
                     self._reject(planned, read, "plan", error, None)
                     added = False
                 if added:
                     self._references.plan_first_step(planned.operations[-1])
                 else:
-                    self._held.pop(key_hash)
+                    self._held.pop_held(key_hash)
                 if self.stopped is not None:
                     break  # the others stay held, and are carried on
             yield planned
             if self.stopped is not None:
                 return
 
-    def reject(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
+    def plan_rejections(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
         while dead_letters := list(islice(kept, CHUNK)):
             self._tally.count("rejected", len(dead_letters))
-            planned = self._chunk()
+            planned = self._new_chunk()
             planned.dead_letters.extend(dead_letters)
             yield planned
 
-    def _removals(self) -> Iterator[PlannedChunk]:
+    def _plan_removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
-            others = self._of_others(chunk)
+            others = self._worked_on_by_others(chunk)
             with self._state.read_only() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile
-            planned = self._chunk()
+            planned = self._new_chunk()
             for binding in bindings:
-                operation = removal(self._bound, binding, self._snapshot)
+                operation = removal_operation(self._bound, binding, self._snapshot)
                 if binding.key_hash in others:
-                    self._leave(planned, operation.identity)
+                    self._refetch_later(planned, operation.identity)
                 elif operation.kind == "delete" or operation.changes:
                     planned.operations.append(operation)
                 else:
@@ -350,12 +354,12 @@ class Planner:
                     planned.suppressed.append(replace(binding, fingerprint=None, step=operation.step))
             yield planned
 
-    def _chunk(self) -> PlannedChunk:
+    def _new_chunk(self) -> PlannedChunk:
         return PlannedChunk(self._bound, self._run.id if self._run else 0, self._bound.context.run.clock.now())
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved: dict[str, Any] = self._references.resolved(members, bound.name_of)
+        resolved: dict[str, Any] = self._references.resolve(members, bound.name_of)
         if (
             bound.stream.target_resource is not None
             and (inexact := exact_json.first_inexact_value(resolved)) is not None
@@ -364,18 +368,18 @@ class Planner:
             raise RecordError("invalid_draft", f"{kind} has no exact JSON form; use Decimal or text", pointer=pointer)
         if self._contributions.needed:
             return resolved
-        with failing_target(read.record):
+        with target_failure_as_rejection(read.record):
             return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)
 
-    def _operation(
+    def _new_operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
     ) -> Operation:
         kind: Kind = "create" if binding is None else "update"
         changes = after if binding is None else difference(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
-    def _checked(self, operation: Operation) -> Operation:
+    def _check_request(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
-            with failing_target(operation.record):
+            with target_failure_as_rejection(operation.record):
                 make_intent(operation, self._target, 0)
         return operation

@@ -8,9 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import polars as pl
-
-from crossdock.delta import fingerprint
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.json_times import time_text
@@ -24,11 +22,11 @@ ScopedKey = tuple[Scope, str]  # what a reference points to: a scope and a recor
 NameOf = Callable[[Reference], tuple[str, str]]  # the namespace of what a reference points to, and its record key
 
 
-def found_in(value: Any) -> list[Reference]:
+def references_in(value: Any) -> list[Reference]:
     if isinstance(value, Reference):
         return [value]
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [found for member in members if type(member) not in _PLAIN for found in found_in(member)]
+    return [found for member in members if type(member) not in _PLAIN for found in references_in(member)]
 
 
 class References:
@@ -79,7 +77,7 @@ class References:
                 unknown[scope].add(key)
         for scope, names in unknown.items():
             if scope not in self._earlier:
-                self._earlier[scope] = earlier_keys(tx, scope)
+                self._earlier[scope] = untrimmed_keys(tx, scope)
             earlier = self._earlier[scope]
             stored = key_hashes(sorted({earlier.get(name, name) for name in names}))
             hashes = {name: stored[earlier.get(name, name)] for name in sorted(names)}
@@ -93,17 +91,17 @@ class References:
     def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
         return [key for key in keys if key not in self._ids]
 
-    def resolved(self, value: Any, name_of: NameOf) -> Any:
+    def resolve(self, value: Any, name_of: NameOf) -> Any:
         """Replace each reference in *value* by its id, and dates and times by their text. No id may be missing."""
         if isinstance(value, dict):
             return {
-                name: member if type(member) in _PLAIN else self.resolved(member, name_of)
+                name: member if type(member) in _PLAIN else self.resolve(member, name_of)
                 for name, member in value.items()
             }
         if isinstance(value, Reference):
             return self._ids[self._scoped_key(value, name_of)]
         if isinstance(value, list):
-            return [self.resolved(item, name_of) for item in value]
+            return [self.resolve(item, name_of) for item in value]
         return time_text(value) if isinstance(value, date) else value
 
     def _scoped_key(self, reference: Reference, name_of: NameOf) -> ScopedKey:
@@ -111,7 +109,7 @@ class References:
         return Scope(self._target, reference.resource, namespace), key
 
 
-def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
+def untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
     """Return the keys under which records were stored before keys were trimmed, by their trimmed keys.
 
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
@@ -131,13 +129,7 @@ def placeholder(scope: Scope, key: str) -> str:
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 
-def name_in_placeholder(record_id: str) -> str | None:
+def external_id_in_placeholder(record_id: str) -> str | None:
     """Return the external id in a `placeholder`; None for a real id."""
     is_placeholder = record_id.startswith("<") and record_id.endswith(">") and " " in record_id
     return record_id[1:-1].partition(" ")[2] if is_placeholder else None
-
-
-def key_hashes(keys: list[str]) -> dict[str, int]:
-    column = pl.Series(keys, dtype=pl.String)
-    hashes = pl.select(fingerprint.digest(pl.lit(column), "xxh3_128"))
-    return dict(zip(keys, hashes.to_series().to_list(), strict=True))

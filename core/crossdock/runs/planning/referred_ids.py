@@ -17,12 +17,12 @@ def referred_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tup
 
     If the name of a member does not determine the resource, the id counts for each that the kind may refer to.
     """
-    for name, found in _ids(_references(kind.draft), payload):
-        for resource in _resources(kind, name):
+    for name, found in _ids_in_payload(_reference_members(kind.draft), payload):
+        for resource in _resources_named_by(kind.parents, name):
             yield resource, found
 
 
-def _ids(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _ids_in_payload(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, inside in members.items():
         value = payload.get(name)
         if inside is None:
@@ -31,15 +31,17 @@ def _ids(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, s
             continue
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
-                yield from _ids(inside, each)
+                yield from _ids_in_payload(inside, each)
 
 
 @cache
-def _references(model: type[ResourceModel]) -> _Members:
+def _reference_members(model: type[ResourceModel]) -> _Members:
     found: dict[str, Mapping[str, Any] | None] = {}
     for name, field in model.model_fields.items():
-        kinds = set(_types(field.annotation))
-        inside = [_references(each) for each in kinds if isinstance(each, type) and issubclass(each, ResourceModel)]
+        kinds = set(_types_in_annotation(field.annotation))
+        inside = [
+            _reference_members(each) for each in kinds if isinstance(each, type) and issubclass(each, ResourceModel)
+        ]
         if Reference in kinds:
             found[field.alias or name] = None
         elif any(inside):
@@ -47,18 +49,14 @@ def _references(model: type[ResourceModel]) -> _Members:
     return found
 
 
-def _types(annotation: Any) -> Iterator[Any]:
+def _types_in_annotation(annotation: Any) -> Iterator[Any]:
     yield annotation
     for each in get_args(annotation):
-        yield from _types(each)
+        yield from _types_in_annotation(each)
 
 
 @cache
-def _named(parents: frozenset[str], name: str) -> tuple[str, ...]:
+def _resources_named_by(parents: frozenset[str], name: str) -> tuple[str, ...]:
     ending = name.removesuffix("Id").lower()
     named = [each for each in sorted(parents) if ending.endswith(each.rpartition("_")[2])]
     return tuple(named or sorted(parents))
-
-
-def _resources(kind: ResourceType, name: str) -> tuple[str, ...]:
-    return _named(kind.parents, name)

@@ -19,7 +19,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.runs.planning.snapshot_proof import SnapshotFacts, blocker
+from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.records import Reason, Record
@@ -54,27 +54,29 @@ class Removals:
     unproved: bool = False
 
 
-def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFacts, *, at: datetime) -> Removals:
+def decide_missing(
+    state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFacts, *, at: datetime
+) -> Removals:
     """Decide about *gone*, the key hashes that the state knows and the snapshot does not list."""
     if bound.stream.on_gone == "nothing" or gone.is_empty():
         return Removals(terms=Counter({"gone": len(gone), "ignored": len(gone)}))
     with state.read_only() as tx:
-        facts = _steps(tx, bound, gone)
+        facts = _last_steps(tx, bound, gone)
         if bound.stream.on_gone == "archive":  # earlier archives are not counted again
             facts = facts.filter(pl.col(_STEP) != "remove")
         terms: Counter[Term] = Counter({"gone": facts.height})
         open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
         candidates = _removable(tx, bound, facts, terms)
-        removable = _without(candidates, _keys(open_keys), terms, "ignored")
+        removable = _remove_and_count(candidates, _as_key_series(open_keys), terms, "ignored")
     without_key, is_open = 0, found.name == "snapshot" and len(removable) < len(candidates)
     if not removable.is_empty() and found.filtered is not None:
         filtered, without_key = found.filtered(removable)  # no transaction is open here
-        removable = _without(removable, filtered, terms, "ignored")
+        removable = _remove_and_count(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
     found.completeness.confirm(bound, removable)
     with state.begin() as tx:
-        decided = _proved(tx, bound, removable, found, without_key, at)
+        decided = _decide_by_proof(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
     return replace(decided, source=found.source, terms=terms, unsettled=is_open)
 
@@ -99,41 +101,41 @@ def decide_deleted(
     """
     if bound.stream.on_gone == "nothing" or deleted.is_empty():
         return Removals(terms=Counter({"ignored": len(deleted)}))
-    open_keys = _keys(intent.identity.key_hash for intent in unsettled)
+    open_keys = _as_key_series(intent.identity.key_hash for intent in unsettled)
     with state.begin() as tx:
-        facts, terms = _steps(tx, bound, deleted), Counter[Term]()
+        facts, terms = _last_steps(tx, bound, deleted), Counter[Term]()
         terms["ignored"] += len(deleted) - facts.height
         if bound.stream.on_gone == "archive":
             terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
             facts = facts.filter(pl.col(_STEP) != "remove")
-        removable = _without(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
+        removable = _remove_and_count(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
         found = Removals()
         if not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
             past = tx.snapshots.latest(bound.name, 1) if has_lists else []
-            asked, waiting = ([], 0) if fetched is None else _asked(tx, bound, fetched)
-            earlier = _Earlier(before + waiting, asked, past)
-            found = _within_limits(tx, bound, removable, source, unsettled, at, earlier)
+            asked, waiting = ([], 0) if fetched is None else _others_to_approve(tx, bound, fetched)
+            earlier = _EarlierRemovals(before + waiting, asked, past)
+            found = _decide_by_limits(tx, bound, removable, source, unsettled, at, earlier)
     terms["ignored"] += 0 if found.removed else len(removable)
     return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
 
-def _proved(
+def _decide_by_proof(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
     """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
-    reason = blocker(tx, bound, found, without_key)
+    reason = find_blocker(tx, bound, found, without_key)
     if reason is None:
-        past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export())
-        return _within_limits(tx, bound, removable, found.source, found.unsettled, at, _Earlier(past=past))
-    message = f"{_gone(len(removable))} and not removed: {reason.message}"
+        past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export_name())
+        return _decide_by_limits(tx, bound, removable, found.source, found.unsettled, at, _EarlierRemovals(past=past))
+    message = f"{_gone_text(len(removable))} and not removed: {reason.message}"
     if reason.ends_by_itself:
         return Removals(warning=f"{found.source}: {message}", unproved=True)
     if not reason.may_be_approved:
         return Removals(
             refusal=RefusedError(message, where=found.source, hint=reason.hint, code="removals_refused"), unproved=True
         )
-    wanted = _wanted(bound, removable.to_list(), at)
+    wanted = _approval_for(bound, removable.to_list(), at)
     if _is_approved(tx, bound, wanted, found.unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     hint = f"{reason.hint}; {_how_to_approve(bound, wanted)}"
@@ -144,7 +146,7 @@ def _proved(
     )
 
 
-class _Earlier(NamedTuple):
+class _EarlierRemovals(NamedTuple):
     """What counts besides the records at hand. The *past* snapshot gives a repeated run the same limit."""
 
     number: int = 0
@@ -152,30 +154,30 @@ class _Earlier(NamedTuple):
     past: Sequence[PastSnapshot] = ()
 
 
-def _wanted(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
+def _approval_for(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
     return PendingApproval(bound.name, f"{bound.stream.on_gone} {bound.records}", packed_key_hashes(key_hashes), at)
 
 
-def _within_limits(
+def _decide_by_limits(
     tx: Transaction,
     bound: BoundStream,
     removable: pl.Series,
     source: str,
     unsettled: Sequence[Intent],
     at: datetime,
-    earlier: _Earlier,
+    earlier: _EarlierRemovals,
 ) -> Removals:
     """Remove all of *removable* or none, by limits and approval. Deletes that were held back do not count again."""
-    held_back = _held_back(tx, bound)
+    held_back = _kept_for_references(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
-    wanted = _wanted(bound, [*fresh, *earlier.asked], at)
-    excess = _excess(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
+    wanted = _approval_for(bound, [*fresh, *earlier.asked], at)
+    excess = _exceeded_limit(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
-    return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))
+    return Removals(withheld=wanted, refusal=_limit_error(tx, bound, wanted, excess, source))
 
 
-def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
+def removal_operation(bound: BoundStream, binding: Binding, source: str) -> Operation:
     """Make the operation that removes a record: an archive without changes if the record is inactive already."""
     archives = bound.stream.on_gone == "archive"
     return Operation(
@@ -190,7 +192,7 @@ def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
     )
 
 
-def verb(operation: Operation) -> str:
+def operation_verb(operation: Operation) -> str:
     """Return the operation's name in plans and reports: its kind, or ``archive``."""
     return "archive" if operation.kind == "update" and operation.step == "remove" else operation.kind
 
@@ -203,19 +205,21 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
-    held_back = _held_back(tx, bound)
+    held_back = _kept_for_references(tx, bound)
     final = (e.key_hash for e in rejected if e.status == "rejected" and e.key_hash not in held_back)
-    rest = _without(delivered, _keys(final), terms, "rejected")
-    return _without(rest, _keys(e.key_hash for e in rejected if e.status == "dropped"), terms, "dropped")
+    rest = _remove_and_count(delivered, _as_key_series(final), terms, "rejected")
+    return _remove_and_count(
+        rest, _as_key_series(e.key_hash for e in rejected if e.status == "dropped"), terms, "dropped"
+    )
 
 
-def _held_back(tx: Transaction, bound: BoundStream) -> set[int]:
+def _kept_for_references(tx: Transaction, bound: BoundStream) -> set[int]:
     rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
     codes = tx.dead_letters.codes(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
 
 
-def _steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
+def _last_steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
     schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: tuples of a whole table would exceed the memory bound
         pl.DataFrame(
@@ -225,11 +229,11 @@ def _steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame
     )
 
 
-def _keys(hashes: Iterable[int]) -> pl.Series:
+def _as_key_series(hashes: Iterable[int]) -> pl.Series:
     return pl.Series(KEY_HASH, list(hashes), dtype=fingerprint.HASH)
 
 
-def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Term) -> pl.Series:
+def _remove_and_count(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Term) -> pl.Series:
     rest = keys.to_frame(KEY_HASH).join(others.to_frame(KEY_HASH), on=KEY_HASH, how="anti")[KEY_HASH]
     terms[term] += len(keys) - len(rest)
     return rest
@@ -238,14 +242,14 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 # ---- limits and approval
 
 
-def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
+def _exceeded_limit(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
     present = past[0].present or 0 if past else tx.snapshots.count_present(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
-        return f"{_gone(number)}, more than gone.at_most ({limits.at_most:,})"
+        return f"{_gone_text(number)}, more than gone.at_most ({limits.at_most:,})"
     if number * 100 > limits.at_most_percent * present:
-        return f"{_gone(number, present)}, more than gone.at_most_percent ({limits.at_most_percent:g})"
+        return f"{_gone_text(number, present)}, more than gone.at_most_percent ({limits.at_most_percent:g})"
     return None
 
 
@@ -264,26 +268,28 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
     return present <= removing | rejected
 
 
-def _asked(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
+def _others_to_approve(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
     """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
     pending = tx.pending_approvals.get(bound.name)
-    if pending is None or pending.what != _wanted(bound, (), pending.since).what:
+    if pending is None or pending.what != _approval_for(bound, (), pending.since).what:
         return [], 0
     others = sorted({*pending.key_hashes} - {*fetched})
     return others, 0 if pending.approved_at else len(tx.inbox.key_hashes_among(bound.name, others))
 
 
-def still_withheld(tx: Transaction, bound: BoundStream) -> RefusedError | None:
+def withheld_removals_error(tx: Transaction, bound: BoundStream) -> RefusedError | None:
     """Return the error of a stream with hints for records whose removal waits for approval; None without any."""
     pending = tx.pending_approvals.get(bound.name)
     if pending is None or pending.approved_at or not tx.inbox.key_hashes_among(bound.name, pending.key_hashes):
         return None
     return RefusedError(
-        f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending), code="removals_refused"
+        f"{_gone_text(pending.number)} and not removed", hint=_how_to_approve(bound, pending), code="removals_refused"
     )
 
 
-def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str) -> RefusedError:
+def _limit_error(
+    tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str
+) -> RefusedError:
     bindings = tx.bindings.get(bound.scope, wanted.key_hashes[:LISTED]).values()
     names = ", ".join(binding.key for binding in bindings) + (", ..." if wanted.number > LISTED else "")
     return RefusedError(
@@ -301,7 +307,7 @@ def _how_to_approve(bound: BoundStream, wanted: PendingApproval) -> str:
     )
 
 
-def _gone(number: int, present: int | None = None) -> str:
+def _gone_text(number: int, present: int | None = None) -> str:
     records = "record" if number == 1 and present is None else "records"
     of = "" if present is None else f" of {present:,}"
     return f"{number:,}{of} {records} {'is' if number == 1 else 'are'} gone"

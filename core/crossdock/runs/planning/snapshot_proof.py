@@ -30,7 +30,7 @@ class Completeness:
         self.doubt: CrossdockError | None = None
         self.look_again: Callable[[pl.Series], CrossdockError | None] = lambda _: None
 
-    def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+    def collect_proofs(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         for batch in batches:
             self._proofs.add(batch.proof)
             yield batch
@@ -48,13 +48,13 @@ class Completeness:
     def cut(self) -> bool:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
-    def content(self) -> str | None:
+    def content_name(self) -> str | None:
         """Return the content name of the snapshot; None if its parts have none, or several."""
         names = {proof.content() if proof else None for proof in self._proofs}
         return names.pop() if len(names) == 1 else None
 
-    def export(self) -> str | None:
-        """Return the name of this export, or of the content if exports have no names; None as for `content`."""
+    def export_name(self) -> str | None:
+        """Return the name of this export, or of the content if exports have no names; None as for `content_name`."""
         names = {(proof.export or proof.content()) if proof else None for proof in self._proofs}
         name = names.pop() if len(names) == 1 else None
         return None if name is None else hashlib.sha256(name.encode()).hexdigest()
@@ -89,7 +89,9 @@ class Blocker:
     may_be_approved: bool = True
 
 
-def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int) -> Blocker | None:
+def find_blocker(
+    tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int
+) -> Blocker | None:
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
     if completeness.doubt is not None:
         return Blocker(completeness.doubt.message, completeness.doubt.hint, ends_by_itself=True)
@@ -100,11 +102,11 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     if without_key:
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
         return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
-    content = completeness.content()
+    content = completeness.content_name()
     if content is not None and tx.snapshots.knows(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
-    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
+    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, ends_by_itself=True)
@@ -118,7 +120,7 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
     if len(past) < COMPARED_SNAPSHOTS:
         message = f"without a stated number of rows, {COMPARED_SNAPSHOTS} earlier ones are needed to compare with"
         known = f"known: {len(past)}"
-        if found.completeness.content() is not None:
+        if found.completeness.content_name() is not None:
             known += "; identical ones in which nothing was gone count once"
         return Blocker(f"{message} ({known})", ends_by_itself=True)
     rows, within = found.rows, bound.stream.gone.rows_within_percent
@@ -132,7 +134,7 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
     return None
 
 
-def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> str | None:
+def fewer_rows_warning(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a sentence if a snapshot of *rows* is much shorter than each of the *past* ones, or None."""
     percent = bound.stream.fewer_rows_percent
     if not past or any((earlier.rows - rows) * 100 <= percent * earlier.rows for earlier in past):
@@ -146,7 +148,7 @@ def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> s
     )
 
 
-def other_keys(known: int, gone: int, new: int) -> str | None:
+def other_keys_warning(known: int, gone: int, new: int) -> str | None:
     """Return a sentence if a snapshot lists other keys than the *known* ones, or None."""
     if new < FEWER_ROWS or min(gone, new) * 2 <= known:
         return None
@@ -160,7 +162,7 @@ def remember_snapshot(
     tx: Transaction, bound: BoundStream, rows: int, completeness: Completeness, run_id: int, *, unproved: bool
 ) -> None:
     """Store what later snapshots are compared with. An *unproved* one is known by its export, not by its content."""
-    content, export = completeness.content(), completeness.export()
+    content, export = completeness.content_name(), completeness.export_name()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
     past = PastSnapshot(rows, tx.snapshots.count_present(bound.scope) if counts else None)
@@ -171,7 +173,7 @@ def warn_about_snapshot(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.read_only() as tx:
-        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
-    for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):
+        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
+    for text in (fewer_rows_warning(bound, rows, past), other_keys_warning(known, gone, new)):
         if text is not None:
             bound.context.run.warn(bound.name, text)

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.runs.planning.references import References, ScopedKey, key_hashes
+from crossdock.runs.planning.references import References, ScopedKey
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 
 
-class Idle(NamedTuple):
+class IdleWaits(NamedTuple):
     records: Collection[Wait] = ()
     version: str | None = None
 
@@ -40,10 +41,10 @@ class UnchangedWaits:
         self.found: frozenset[int] = frozenset()
 
     @property
-    def idle(self) -> Idle:
-        return Idle(self.left.values(), self._version)
+    def idle(self) -> IdleWaits:
+        return IdleWaits(self.left.values(), self._version)
 
-    def take_up(
+    def waiting_to_decide(
         self,
         tx: Transaction,
         unsettled: Sequence[Intent],
@@ -54,22 +55,24 @@ class UnchangedWaits:
         """Return the waiting records to decide about, longest waiting first. Call it within `guard_stream_code`."""
         if self._is_to_ask:
             self._version, self._is_to_ask = idle_version(self._bound), False
-        found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key(each) not in seen]
-        self.found = frozenset(map(_key, found))
+        found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key_hash(each) not in seen]
+        self.found = frozenset(map(_key_hash, found))
         busy = {intent.identity.key_hash for intent in unsettled}
-        idle = [each for each in found if self._version and each.idle_under == self._version and _key(each) not in busy]
-        come = _come(tx, self._bound.scope.target, idle)
-        self.left = {_key(each): each for each in idle if _key(each) not in come}
-        return self._loaded(tx, [_key(each) for each in found if _key(each) not in self.left])
+        idle = [
+            each for each in found if self._version and each.idle_under == self._version and _key_hash(each) not in busy
+        ]
+        come = _with_arrived_parents(tx, self._bound.scope.target, idle)
+        self.left = {_key_hash(each): each for each in idle if _key_hash(each) not in come}
+        return self._load_records(tx, [_key_hash(each) for each in found if _key_hash(each) not in self.left])
 
-    def follow(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
+    def release_children(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
         """Return those of `left` that wait, directly or not, for a record of their own kind that is decided now."""
         for key_hash in found.replaced:
             self.left.pop(key_hash, None)
-        children = self._children()
+        children = self._children_by_parent()
         decided = found.changed[KEY_HASH]
         moving = set(decided.filter(decided.is_in(pl.Series(list(children), dtype=decided.dtype).implode())).to_list())
-        moving |= {_key(each) for each in waiting}
+        moving |= {_key_hash(each) for each in waiting}
         taken: dict[int, None] = {}
         while moving:
             moved = [key for each in moving for key in children.get(each, ()) if key in self.left and key not in taken]
@@ -77,9 +80,9 @@ class UnchangedWaits:
             moving = set(moved)
         for key_hash in taken:
             del self.left[key_hash]
-        return self._loaded(tx, list(taken))
+        return self._load_records(tx, list(taken))
 
-    def _children(self) -> dict[int, list[int]]:
+    def _children_by_parent(self) -> dict[int, list[int]]:
         """Group the idle records by the key hashes of the records of their own kind for which they wait."""
         own = self._bound.scope.whole
         waits = [
@@ -93,26 +96,26 @@ class UnchangedWaits:
             children[hashes[key]].append(key_hash)
         return children
 
-    def _loaded(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
-        found = {_key(each): each for each in tx.waiting_records.records_among(self._bound.name, wanted)}
+    def _load_records(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
+        found = {_key_hash(each): each for each in tx.waiting_records.records_among(self._bound.name, wanted)}
         return [found[key_hash] for key_hash in wanted if key_hash in found]
 
 
-def _key(each: Wait) -> int:
+def _key_hash(each: Wait) -> int:
     return each.identity.key_hash
 
 
-def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
-    keys = awaited(target, idle)
+def _with_arrived_parents(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
+    keys = awaited_keys(target, idle)
     references = References(target)
     references.look_up((each for names in keys.values() for each in names), tx)
     return {key_hash for key_hash, names in keys.items() if len(references.missing(names)) < len(names)}
 
 
-def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
+def awaited_keys(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
     scope = cache(partial(Scope, target))
     return {
-        _key(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]
+        _key_hash(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]
         for record in records
     }
 
@@ -134,15 +137,18 @@ def idle_version(bound: BoundStream) -> str | None:
         bound.namespace,
         sorted(map(repr, bound.as_written)),
         sorted(stream.earlier_keys.items()),
-        _text(bound.context.settings),
+        _text_without_addresses(bound.context.settings),
         bound.scope.target,
-        [(name, _text(field.annotation), field.is_required()) for name, field in bound.kind.draft.model_fields.items()],
-        [_content(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
+        [
+            (name, _text_without_addresses(field.annotation), field.is_required())
+            for name, field in bound.kind.draft.model_fields.items()
+        ],
+        [_code_hash(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
     ]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()
 
 
-def _text(fact: object) -> str:
+def _text_without_addresses(fact: object) -> str:
     """Return *fact* as text without the addresses of objects, which differ between processes."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(fact))
 
@@ -155,7 +161,7 @@ def installed_versions() -> str:
 
 
 @cache
-def _content(module: str) -> str:
+def _code_hash(module: str) -> str:
     """Return a hash of the code that *module* may use: that of its whole package, or of its folder."""
     package = getattr(sys.modules.get(module.partition(".")[0]), "__path__", None)
     file = getattr(sys.modules.get(module), "__file__", None)

@@ -12,13 +12,13 @@ RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"
 
 
-def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
+def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
     """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
     since = tx.begun_undos.begun_at_by_stream()
     undone = _undone_scopes(tx) if since else {}
     found = {}
     for name in sorted(names):
-        begun = name if name in since else undone.get(_records_of(scopes[name]))
+        begun = name if name in since else undone.get(_written_records(scopes[name]))
         if begun is not None:
             found[name] = _refusal(name, begun, instant_text(since[begun]))
     return found
@@ -29,15 +29,15 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
     delivered = tx.delivered_history.streams_and_scopes(of_migration if run is None else [run])
-    return {_records_of(scope): stream for stream, scope in delivered if stream in names}
+    return {_written_records(scope): stream for stream, scope in delivered if stream in names}
 
 
-def _records_of(scope: Scope) -> tuple[Scope, bool]:
+def _written_records(scope: Scope) -> tuple[Scope, bool]:
     return scope.whole, scope.is_contribution
 
 
 def check_not_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
-    for refusal in refusals(tx, [stream], scopes).values():
+    for refusal in undo_refusals(tx, [stream], scopes).values():
         raise refusal
 
 

@@ -71,7 +71,7 @@ def withheld_updates(
     digests: list[int] = []
     members: Counter[str] = Counter()
     keys: list[str] = []
-    for operation in updates(state, bound, found, planned):
+    for operation in planned_updates(state, bound, found, planned):
         digests.append(_digest(operation))
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
@@ -84,7 +84,7 @@ def withheld_updates(
     return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))
 
 
-def updates(
+def planned_updates(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]]
 ) -> Iterator[Operation]:
     """Yield the updates that count: those of records whose content crossdock delivered before."""

@@ -7,7 +7,7 @@ Input: the platform of a config. Output: its records, as streams of a connection
 from crossdock.connector import Connector
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.runs.platform_source.streams import check, streams
-from crossdock.runs.platform_source.webhooks import received
+from crossdock.runs.platform_source.webhooks import platform_webhooks
 
 CONNECTOR = Connector(
     name="platform",
@@ -16,5 +16,5 @@ CONNECTOR = Connector(
     streams=streams,
     check=check,
     api=PlatformSourceSettings.declared_api,
-    webhooks=received,
+    webhooks=platform_webhooks,
 )

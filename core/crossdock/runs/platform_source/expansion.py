@@ -15,7 +15,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.references import expanded_name, referred
+from crossdock.runs.platform_source.references import expanded_name, reference_members
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.field_types import is_target_id
 
@@ -27,14 +27,14 @@ ReadRecord = Callable[[ResourceName, str], Any]
 
 def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
     """Make a function that reads a record by its id, once in a run for all streams of the connection."""
-    read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read, ctx)))
+    read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read_body, ctx)))
     return read
 
 
 KEPT_RECORDS = "crossdock.runs.platform_source.records"
 
 
-def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
+def _read_body(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
     found = named_record(ctx, resource, record_id)
     return None if found is None else found.body
 
@@ -42,7 +42,7 @@ def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_i
 def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> ApiAnswer | None:
     """Return the answer with the current record of this valid id; None if it does not exist."""
     profile = ctx.settings.profile
-    with naming_scope(profile, resource):
+    with naming_missing_scope(profile, resource):
         try:
             return ctx.api.get(f"{profile.path(resource)}/{quote(record_id, safe='')}")
         except NotFoundError:
@@ -50,7 +50,7 @@ def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, r
 
 
 @contextmanager
-def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
+def naming_missing_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
     """If the platform refuses the request, name the scope that reading *resource* needs."""
     try:
         yield
@@ -63,23 +63,23 @@ def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
 
 class Expansion:
     def __init__(self, resource: ResourceName, members: Sequence[str]) -> None:
-        kinds = referred(resource)
+        kinds = reference_members(resource)
         self._members: Mapping[str, ResourceName] = {member: kinds[member] for member in members}
 
     @property
     def resources(self) -> list[ResourceName]:
         return list(dict.fromkeys(self._members.values()))
 
-    def applied_to(self, record: Any, read: ReadRecord) -> Any:
+    def expand(self, record: Any, read: ReadRecord) -> Any:
         """Add the records that *record* names beside their ids; null for one that does not exist."""
         if not self._members or not isinstance(record, dict):
             return record
-        made = self._beside(record, read)
+        made = self._with_named_records(record, read)
         if isinstance(items := made.get("items"), list):
-            made["items"] = [self._beside(item, read) if isinstance(item, dict) else item for item in items]
+            made["items"] = [self._with_named_records(item, read) if isinstance(item, dict) else item for item in items]
         return made
 
-    def _beside(self, holder: Mapping[str, Any], read: ReadRecord) -> dict[str, Any]:
+    def _with_named_records(self, holder: Mapping[str, Any], read: ReadRecord) -> dict[str, Any]:
         made = dict(holder)
         for member, resource in self._members.items():
             if member in holder:

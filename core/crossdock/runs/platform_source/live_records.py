@@ -17,7 +17,7 @@ from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import naming_scope
+from crossdock.runs.platform_source.expansion import naming_missing_scope
 from crossdock.runs.platform_source.settings import platform_api
 from crossdock.values.field_types import is_target_id
 
@@ -47,25 +47,25 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         """
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
         params = {} if since is None else {"updatedSince": since.isoformat()}
-        with naming_scope(self._profile, resource):
+        with naming_missing_scope(self._profile, resource):
             path = self._profile.path(resource)
             for page in self._client.pages(path, params, paginator=paginator, records="/data", key="id"):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
 
     def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:
         """Return the record of this id, or None if it does not exist. Fails as `pages`."""
-        found = self._answer(resource, record_id)
+        found = self._get_record(resource, record_id)
         return found.body if found is not None and isinstance(found.body, dict) else None
 
-    def version(self, resource: ResourceName, record_id: str) -> str | None:
+    def entity_tag(self, resource: ResourceName, record_id: str) -> str | None:
         """Return the entity tag of the record of this id; None if it has none or does not exist. Fails as `pages`."""
-        found = self._answer(resource, record_id)
+        found = self._get_record(resource, record_id)
         return None if found is None else found.headers.get("etag")
 
-    def _answer(self, resource: ResourceName, record_id: str) -> ApiAnswer | None:
+    def _get_record(self, resource: ResourceName, record_id: str) -> ApiAnswer | None:
         if not is_target_id(record_id):
             return None
-        with naming_scope(self._profile, resource):
+        with naming_missing_scope(self._profile, resource):
             try:
                 return self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}")
             except NotFoundError:

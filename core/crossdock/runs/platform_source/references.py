@@ -15,7 +15,7 @@ _NAMED: Mapping[str, ResourceName] = {
 }
 
 
-def referred(resource: ResourceName) -> dict[str, ResourceName]:
+def reference_members(resource: ResourceName) -> dict[str, ResourceName]:
     """Map the members of *resource*, or of its items, that name another record to that record's resource."""
     fields = RESOURCES[resource].wire.model_fields
     models = (fields, Line.model_fields) if "items" in fields else (fields,)
@@ -31,7 +31,7 @@ def expanded_name(member: str) -> str:
 def personal_columns(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
     """Yield the dotted paths of personal members of *resource* and of the records expanded in it."""
     yield from personal_members(RESOURCES[resource].wire)
-    kinds = referred(resource)
+    kinds = reference_members(resource)
     for member in expand:
         for name in personal_members(RESOURCES[kinds[member]].wire):
             yield f"{expanded_name(member)}.{name}"

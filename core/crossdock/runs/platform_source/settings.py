@@ -17,7 +17,7 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.references import expanded_name, referred
+from crossdock.runs.platform_source.references import expanded_name, reference_members
 from crossdock.values.config_models import Name, finding_at
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
@@ -55,8 +55,8 @@ class PlatformStreamConfig(StreamConfig):
         return f"{PLATFORM}.{self.read}" if tuple(self.key) == ("id",) else None
 
     @model_validator(mode="after")
-    def _reads_what_exists(self) -> Self:
-        kinds = referred(self.read)
+    def _check_members(self) -> Self:
+        kinds = reference_members(self.read)
         for number, name in enumerate(self.expand):
             if name not in kinds:
                 known = ", ".join(kinds) or "none"

@@ -17,7 +17,7 @@ from crossdock.mapping.resource_types import CHANGED
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import Expansion, named_record, naming_scope, record_reader
+from crossdock.runs.platform_source.expansion import Expansion, named_record, naming_missing_scope, record_reader
 from crossdock.runs.platform_source.references import personal_columns
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_target_id
@@ -52,12 +52,12 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
             if len(wanted) < len(items) and not says_so:
                 ctx.run.note(f"{ctx.connection}.{self.name}", _IGNORED.format(resource=self._config.read))
                 says_so = True
-            yield self._batch((self._expansion.applied_to(item, read) for item in wanted), page)
+            yield self._batch((self._expansion.expand(item, read) for item in wanted), page)
 
     def _pages(self, ctx: Context[PlatformSourceSettings], params: Mapping[str, str]) -> Iterator[ApiAnswer]:
         settings, resource = ctx.settings, self._config.read
         paginator = CursorInBody("/nextCursor", size=settings.page_size)
-        with naming_scope(settings.profile, resource):
+        with naming_missing_scope(settings.profile, resource):
             path = settings.profile.path(resource)
             yield from ctx.api.pages(path, params, paginator=paginator, records=_RECORDS, key="id")
 
@@ -81,7 +81,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         for (record_id,) in keys:
             found = named_record(ctx, self._config.read, record_id) if is_target_id(record_id) else None
             if found is not None:
-                yield self._batch([self._expansion.applied_to(found.body, read)], found)
+                yield self._batch([self._expansion.expand(found.body, read)], found)
 
 
 def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
@@ -91,11 +91,11 @@ def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
     personal = list(personal_columns(config.read, config.expand))
     for name, form in config.map.items():
         columns = RecordMap({name: form}).columns
-        if any(_overlap(column, path) for column in columns for path in personal):
+        if any(_paths_overlap(column, path) for column in columns for path in personal):
             yield name
 
 
-def _overlap(one: str, other: str) -> bool:
+def _paths_overlap(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
@@ -115,15 +115,15 @@ def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
     resources = dict.fromkeys(each for stream in streams(ctx.settings) for each in stream.platform_reads)
     for resource in resources:
         try:
-            yield Finding(ok=True, text=f"{resource}: {_checked(ctx, resource)}")
+            yield Finding(ok=True, text=f"{resource}: {_check_resource(ctx, resource)}")
         except CrossdockError as error:
             yield Finding(ok=False, text=f"{resource}: {error}", code=error.code, category=error.category)
             if isinstance(error, UnavailableError):
                 return
 
 
-def _checked(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
-    with naming_scope(ctx.settings.profile, resource):
+def _check_resource(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
+    with naming_missing_scope(ctx.settings.profile, resource):
         page = ctx.api.get(ctx.settings.profile.path(resource), {"limit": 1})
     found = "at least one record" if page.items(_RECORDS) else "no records"
     return f"{page.address} lists {found}"

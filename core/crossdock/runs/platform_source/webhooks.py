@@ -35,7 +35,7 @@ RESOURCES: Mapping[str, ResourceName] = {
 """The resource by the type of the event, as ``webhooks`` of the sandbox's OpenAPI document has them."""
 
 
-def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSettings] | None:
+def platform_webhooks(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSettings] | None:
     if settings.webhooks is None:
         return None
     read = {stream.read for stream in settings.streams.values()}
@@ -66,11 +66,11 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
     def listed(self, ctx: PlatformContext) -> Iterator[Subscription]:
         paginator = CursorInBody("/nextCursor", size=ctx.settings.page_size)
         for page in ctx.api.pages(_PATH, paginator=paginator, records="/data", key="id"):
-            yield from (_read(item, page.address) for item in page.items("/data"))
+            yield from (_read_subscription(item, page.address) for item in page.items("/data"))
 
     def create(self, ctx: PlatformContext, topic: str, address: str) -> Subscription:
         """Subscribe to the events of *topic*, which are sorted and separated by commas."""
-        headers = _key(ctx)
+        headers = _idempotency_header(ctx)
 
         def send() -> Subscription:
             body = {"url": address, "events": topic.split(",")}
@@ -80,24 +80,24 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
                 raise RefusedError(
                     "has no secret of the new subscription", where=answer.address, code="subscription_failed"
                 )
-            return replace(_read(answer.body, answer.address), secret=secret)
+            return replace(_read_subscription(answer.body, answer.address), secret=secret)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=False)
 
     def remove(self, ctx: PlatformContext, subscription: Subscription) -> None:
         try:
-            ctx.api.request("DELETE", f"{_PATH}/{subscription.id}", headers=_key(ctx))
+            ctx.api.request("DELETE", f"{_PATH}/{subscription.id}", headers=_idempotency_header(ctx))
         except NotFoundError:
             return  # already removed
 
 
-def _key(ctx: PlatformContext) -> Mapping[str, str]:
+def _idempotency_header(ctx: PlatformContext) -> Mapping[str, str]:
     """Return a header with a new idempotency key, or none if the platform does not support them."""
     idempotency = ctx.settings.profile.idempotency
     return {idempotency.header: str(uuid.uuid4())} if idempotency.enabled else {}
 
 
-def _read(item: Any, source: str) -> Subscription:
+def _read_subscription(item: Any, source: str) -> Subscription:
     active = at_path(item, "status") == "enabled"
     found = read_subscription(item, source, topic="events", address="url", active=active)
     return replace(found, topic=",".join(sorted(found.topic.split(","))))

@@ -50,12 +50,12 @@ class PlatformComparison:
         """Look up a sample of each resource, and return the chosen key hashes."""
         chosen = defaultdict[Scope, set[int]](set)
         for resource in self._resources:
-            comparison = self._comparison(resource)
-            for scope, binding in self._chosen(resource, sample):
+            comparison = self._new_comparison(resource)
+            for scope, binding in self._choose_sample(resource, sample):
                 chosen[scope].add(binding.key_hash)
                 comparison.compare_looked_up(scope, binding, live.record(resource, binding.target_id))
                 self._run.progress.advance(1)
-            self._add(resource, comparison)
+            self._add_results(resource, comparison)
         return chosen
 
     @property
@@ -63,7 +63,7 @@ class PlatformComparison:
         return [resource for resource in _RESOURCES if resource in self._namespaces]
 
     def _read_all_records(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
-        comparison = self._comparison(resource)
+        comparison = self._new_comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):
             listener(resource, page, comparison.compare_page(page))
@@ -72,10 +72,10 @@ class PlatformComparison:
         for intent in self._unsettled:
             is_internal = intent.scope.target == PLATFORM and intent.resource == resource
             if is_internal and intent.status == "in_doubt":
-                self._found.settled.append((intent, comparison.outcome_of(intent)))
-        self._add(resource, comparison)
+                self._found.settled.append((intent, comparison.outcome_in_doubt(intent)))
+        self._add_results(resource, comparison)
 
-    def _comparison(self, resource: ResourceName) -> LiveComparison:
+    def _new_comparison(self, resource: ResourceName) -> LiveComparison:
         kind = RESOURCES[resource]
         return LiveComparison(
             self._state,
@@ -85,7 +85,7 @@ class PlatformComparison:
             began=self._run.clock.now(),
         )
 
-    def _add(self, resource: ResourceName, comparison: LiveComparison) -> None:
+    def _add_results(self, resource: ResourceName, comparison: LiveComparison) -> None:
         self._found.differences |= comparison.differences
         self._found.corrections |= comparison.corrections
         self._found.compared[resource] = comparison.state_totals.records
@@ -93,7 +93,7 @@ class PlatformComparison:
         if not RESOURCES[resource].has_external_id:
             self.unnamed[resource] = comparison.unnamed
 
-    def _chosen(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
+    def _choose_sample(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
         """Choose a sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""
         rng = random.Random(f"{sample.seed} {resource}")  # noqa: S311  it chooses what is compared
         chosen: list[tuple[Scope, Binding]] = []

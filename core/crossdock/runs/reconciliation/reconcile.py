@@ -25,7 +25,7 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.progress import Progress
 
 
-def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
+def streams_to_reconcile(project: Project, names: Iterable[str]) -> list[str]:
     """Return those of the streams that write resources of the platform, so that their records can be compared."""
     scopes = project.scopes
     found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
@@ -54,7 +54,7 @@ def reconcile(
         remove_extra: Plan to delete records that only the platform has, with an external id of this state.
     """
     project, state = session.project, session.state
-    streams = reconciled_streams(project, names)
+    streams = streams_to_reconcile(project, names)
     found = Reconciliation(session.clock.now(), sample)
     run = platform_context(session, progress)
     with run.at_end:
@@ -73,7 +73,7 @@ def reconcile(
                     comparison.read(live)
             finally:
                 found.requests = live.requests
-                keep_bucket(session, live)
+                store_bucket(session, live)
         sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
         sources.run(run, references if remove_extra else None)
         for resource, live_totals in comparison.totals.items():
@@ -96,6 +96,6 @@ def platform_context(session: Session, progress: Progress) -> SourceContext:
     return SourceContext(session.clock, progress, NoIntake(), work, work, spool, at_end=stack, buckets=buckets)
 
 
-def keep_bucket(session: Session, live: LiveRecords) -> None:
+def store_bucket(session: Session, live: LiveRecords) -> None:
     with session.state.begin() as tx:
         tx.buckets.put(PLATFORM, live.bucket_state)

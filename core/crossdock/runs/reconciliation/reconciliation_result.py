@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, external_id
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.bindings_by_id import InDoubt
+from crossdock.runs.bindings_by_id import InDoubtResult
 from crossdock.runs.differences import CLASSES, Class, Correction, Difference
-from crossdock.runs.planning.references import name_in_placeholder
+from crossdock.runs.planning.references import external_id_in_placeholder
 from crossdock.runs.resource_totals import OTHERS, ResourceTotals, plus
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import Operation
@@ -52,7 +52,7 @@ class Reconciliation:
     differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
     undelivered: dict[tuple[Class, str, int], Difference] = field(default_factory=dict)
     corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
-    settled: list[tuple[Intent, InDoubt]] = field(default_factory=list)
+    settled: list[tuple[Intent, InDoubtResult]] = field(default_factory=list)
     removals: list[Operation] = field(default_factory=list)
     operations: Counter[str] = field(default_factory=Counter)
     totals: dict[str, tuple[ResourceTotals, ResourceTotals, ResourceTotals]] = field(default_factory=dict)
@@ -64,21 +64,23 @@ class Reconciliation:
     requests: int = 0
 
     @property
-    def _all(self) -> list[Difference]:
+    def _all_differences(self) -> list[Difference]:
         return [*self.differences.values(), *self.undelivered.values()]
 
     @property
     def counts(self) -> Counter[tuple[str, Class]]:
-        return Counter((each.scope.resource, each.difference) for each in self._all)
+        return Counter((each.scope.resource, each.difference) for each in self._all_differences)
 
-    def differing(self, resource: str) -> int:
-        return len({(each.scope, each.key or each.place) for each in self._all if each.scope.resource == resource})
+    def count_differing(self, resource: str) -> int:
+        return len(
+            {(each.scope, each.key or each.place) for each in self._all_differences if each.scope.resource == resource}
+        )
 
     @property
     def exit_code(self) -> int:
-        return worst_exit_code(self.errors.values()) or (1 if self._all else 0)
+        return worst_exit_code(self.errors.values()) or (1 if self._all_differences else 0)
 
-    def shown(self, limit: int, only: Class | None = None) -> list[Difference]:
+    def first_of_each_class(self, limit: int, only: Class | None = None) -> list[Difference]:
         wanted = [each for each in self.listed() if only in {None, each.difference}]
         by_class = groupby(wanted, key=lambda each: each.difference)
         return [each for _, group in by_class for each in islice(group, limit)]
@@ -91,7 +93,7 @@ class Reconciliation:
             name = each.scope.namespace
             return order[each.difference], order[each.scope.resource], name, each.key, each.place
 
-        return sorted(self._all, key=place)
+        return sorted(self._all_differences, key=place)
 
 
 _Part = TypeVar("_Part", str, tuple[str, str])
@@ -111,29 +113,29 @@ class DifferingTotal(NamedTuple):
 
 
 def differing_totals(tx: Transaction, source: ResourceTotals, platform: ResourceTotals) -> list[DifferingTotal]:
-    products, customers = (_Names(tx, resource) for resource in ("product", "customer"))
-    products.learn([*source.quantities, *platform.quantities])
-    customers.learn([customer for customer, _ in (*source.amounts, *platform.amounts)])
+    products, customers = (_RecordNames(tx, resource) for resource in ("product", "customer"))
+    products.load([*source.quantities, *platform.quantities])
+    customers.load([customer for customer, _ in (*source.amounts, *platform.amounts)])
     quantities = [products.sums(each.quantities) for each in (source, platform)]
     amounts = [customers.sums_by_currency(each.amounts) for each in (source, platform)]
     return [
-        *(DifferingTotal("product", name, None, *both) for name, both in _unequal(*quantities)),
-        *(DifferingTotal("customer", name, currency, *both) for (name, currency), both in _unequal(*amounts)),
+        *(DifferingTotal("product", name, None, *both) for name, both in _differing_pairs(*quantities)),
+        *(DifferingTotal("customer", name, currency, *both) for (name, currency), both in _differing_pairs(*amounts)),
     ]
 
 
-class _Names:
+class _RecordNames:
     def __init__(self, tx: Transaction, resource: str) -> None:
         self._tx, self._resource = tx, resource
         self._known: dict[str, str] = {}
 
-    def learn(self, ids: Iterable[str]) -> None:
-        wanted = [each for each in dict.fromkeys(ids) if each != OTHERS and name_in_placeholder(each) is None]
+    def load(self, ids: Iterable[str]) -> None:
+        wanted = [each for each in dict.fromkeys(ids) if each != OTHERS and external_id_in_placeholder(each) is None]
         for target_id, namespace, _, key in self._tx.bindings.owners(PLATFORM, self._resource, wanted):
             self._known[target_id] = external_id(namespace, key)
 
     def name_of(self, record_id: str) -> str:
-        return name_in_placeholder(record_id) or self._known.get(record_id, record_id)
+        return external_id_in_placeholder(record_id) or self._known.get(record_id, record_id)
 
     def sums(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         found: dict[str, Decimal] = defaultdict(Decimal)
@@ -149,7 +151,7 @@ class _Names:
         return found
 
 
-def _unequal(
+def _differing_pairs(
     ours: Mapping[_Part, Decimal], theirs: Mapping[_Part, Decimal]
 ) -> list[tuple[_Part, tuple[Decimal, Decimal]]]:
     names, nothing = sorted(ours.keys() | theirs.keys()), Decimal()

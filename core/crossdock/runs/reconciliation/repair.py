@@ -9,14 +9,14 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.reconciliation.reconcile import reconcile, reconciled_streams
+from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
-from crossdock.runs.reconciliation.source_comparison import wanted
+from crossdock.runs.reconciliation.source_comparison import wanted_bindings
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import check_digest
 from crossdock.runs.state_session import Session, open_session
@@ -33,7 +33,7 @@ def plan(
     session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
 ) -> tuple[Reconciliation, PlanFile]:
     """Reconcile, and hash what a repair would do."""
-    streams = reconciled_streams(session.project, names)
+    streams = streams_to_reconcile(session.project, names)
     digest = DecisionHash.over(PlanListener.ignoring())
     decisions = digest.as_listener()
     found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
@@ -90,7 +90,7 @@ def apply(
 
         with run.opened(names):
             run.records.begin_reading()
-            session.state.run_transaction(_corrections(found, run.report.run, clock))
+            session.state.run_transaction(_correction_writer(found, run.report.run, clock))
             run.deliver(run.streams, source)
         return run.report
 
@@ -108,16 +108,16 @@ class _ApprovedInput(FullInput):
     def __init__(
         self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
     ) -> None:
-        super().__init__(bound, session.state, tally, run_id, wanted=wanted(found, bound.scope))
+        super().__init__(bound, session.state, tally, run_id, wanted=wanted_bindings(found, bound.scope))
         self._approved = digest
         self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
 
-    def accept(self) -> None:
+    def check_input(self) -> None:
         check_digest(self._bound, self.digest, self._approved)
         self.operations = [*self.operations, *self._deletes]
 
 
-def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
+def _correction_writer(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
     def write(tx: Transaction) -> None:
         at = clock.now()
         for (scope, key_hash), each in found.corrections.items():

@@ -16,7 +16,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.live_comparison import content_of
+from crossdock.runs.live_comparison import content_hash
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
@@ -40,7 +40,7 @@ from crossdock.writing.delivery.operations import FROM_STATE, Operation
 _KEYS = 1_000  # looked up together
 
 
-def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
+def wanted_bindings(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
     """Return what the platform must hold for the corrected records, with the corrected binding: see `FullInput`."""
     return {
         key_hash: (each.before, each.binding)
@@ -85,13 +85,13 @@ class SourceComparison:
         A record that only the platform has is deleted if no record in *references* refers to it, and else only listed.
         """
         listener = PlanListener(
-            self._operation,
-            self._refused,
-            self._waiting,
-            self._resend,
-            self._in_doubt,
+            self._compare_operation,
+            self._add_refused,
+            self._add_waiting,
+            self._add_resend,
+            self._add_in_doubt,
             _ignore,
-            suppressed=self._suppressed,
+            suppressed=self._compare_suppressed,
         )
         corrections = [
             ExpectedDelivery(name, scope, key_hash, each.binding)
@@ -99,7 +99,7 @@ class SourceComparison:
             for name, own in self._scopes.items()
             if own == scope
         ]
-        planned = dry_run.look_ahead(
+        planned = dry_run.plan_with_state(
             self._project,
             self._state,
             list(self._names),
@@ -107,63 +107,63 @@ class SourceComparison:
             run.clock,
             run.progress,
             summed=True,
-            corrected=CorrectedState(self._input, corrections),
+            corrected=CorrectedState(self._new_input, corrections),
         )
         self._found.sources, self._found.errors = planned.sources, planned.errors
-        self._rejected_before()
+        self._add_rejected_before()
         if not planned.errors:
-            self._absent()
-            self._extra(references)
+            self._add_unlisted()
+            self._add_extra(references)
 
-    def _input(self, bound: BoundStream, tally: Tally) -> FullInput:
+    def _new_input(self, bound: BoundStream, tally: Tally) -> FullInput:
         only = None if self._chosen is None else self._chosen.get(bound.scope, set())
-        made = FullInput(bound, self._state, tally, wanted=wanted(self._found, bound.scope), only=only)
+        made = FullInput(bound, self._state, tally, wanted=wanted_bindings(self._found, bound.scope), only=only)
         self._inputs[bound.name] = made
         return made
 
     # ---- decisions about records
 
-    def _operation(self, operation: Operation) -> None:
+    def _compare_operation(self, operation: Operation) -> None:
         if operation.kind == "create" and self._is_unknown_to_the_state(operation):
             return
         self._decisions.operation(operation)
         self._found.operations[operation.kind] += 1
         scope, identity = operation.scope, operation.identity
         if identity.source != FROM_STATE:
-            self._see(scope, identity.key_hash, operation.after)
+            self._mark_seen(scope, identity.key_hash, operation.after)
         members = () if operation.kind == "create" else tuple(operation.changes)
-        self._add("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
+        self._add_difference("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
     def _is_unknown_to_the_state(self, operation: Operation) -> bool:
         """Return whether the platform has the record without an external id, so that it must not be created twice."""
         scope, identity, after = operation.scope, operation.identity, operation.after
-        ids = self._platform.unnamed.get(scope.resource, {}).get(content_of(after))
+        ids = self._platform.unnamed.get(scope.resource, {}).get(content_hash(after))
         if not ids:
             return False
         target_id = ids.pop()
         copy = Scope(PLATFORM, scope.resource, ""), target_id
         if self._found.differences.pop(copy, None) is None:
             self._platform.totals[scope.resource][1].add(after)
-        self._see(scope, identity.key_hash, after)
-        self._add("extra", scope, identity.key, target_id, remark=UNKNOWN)
+        self._mark_seen(scope, identity.key_hash, after)
+        self._add_difference("extra", scope, identity.key, target_id, remark=UNKNOWN)
         binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
         made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
         self._found.corrections[scope, identity.key_hash] = made
         return True
 
-    def _suppressed(self, scope: Scope, binding: Binding) -> None:
-        self._see(scope, binding.key_hash, binding.payload)
+    def _compare_suppressed(self, scope: Scope, binding: Binding) -> None:
+        self._mark_seen(scope, binding.key_hash, binding.payload)
 
-    def _see(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
+    def _mark_seen(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
         self._unseen.discard((scope, key_hash))
         if not scope.is_contribution:
             self.totals[scope.resource].add(payload)
 
-    def _refused(self, dead_letter: DeadLetter) -> None:
+    def _add_refused(self, dead_letter: DeadLetter) -> None:
         self._decisions.refused(dead_letter)
-        self._rejected(dead_letter.identity, dead_letter.code)
+        self._add_rejected(dead_letter.identity, dead_letter.code)
 
-    def _rejected_before(self) -> None:
+    def _add_rejected_before(self) -> None:
         """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
             with self._state.read_only() as tx:
@@ -171,14 +171,14 @@ class SourceComparison:
             chosen = None if self._chosen is None else self._chosen.get(scope, set())
             for identity, code in listed:
                 if chosen is None or identity.key_hash in chosen:
-                    self._rejected(identity, code)
+                    self._add_rejected(identity, code)
 
-    def _rejected(self, identity: RecordIdentity, code: str) -> None:
+    def _add_rejected(self, identity: RecordIdentity, code: str) -> None:
         place = f"{identity.source}:{identity.line}"
         if identity.key:
-            self._undelivered("rejected", identity, f"{code} at {place}")
+            self._add_undelivered("rejected", identity, f"{code} at {place}")
         elif not self._is_dropped(identity):
-            self._undelivered("rejected", identity, code, place=place)
+            self._add_undelivered("rejected", identity, code, place=place)
 
     def _is_dropped(self, identity: RecordIdentity) -> bool:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
@@ -188,24 +188,24 @@ class SourceComparison:
             self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
         return identity.key_hash in self._dropped[identity.stream]
 
-    def _waiting(self, record: WaitingRecord) -> None:
+    def _add_waiting(self, record: WaitingRecord) -> None:
         self._decisions.waiting(record)
         missing = ", ".join(f"{each['resource']} {each['key']}" for each in record.waits_for)
-        self._undelivered("waiting", record.identity, f"for {missing}")
+        self._add_undelivered("waiting", record.identity, f"for {missing}")
 
-    def _resend(self, intent: Intent) -> None:
+    def _add_resend(self, intent: Intent) -> None:
         self._decisions.resend(intent)
-        self._undelivered("in doubt", intent.identity, "the next sync sends it", scope=intent.scope)
+        self._add_undelivered("in doubt", intent.identity, "the next sync sends it", scope=intent.scope)
 
-    def _in_doubt(self, identity: RecordIdentity) -> None:
+    def _add_in_doubt(self, identity: RecordIdentity) -> None:
         self._decisions.in_doubt(identity)
         outcomes = {(intent.identity.stream, intent.identity.key_hash): found for intent, found in self._found.settled}
         known = outcomes.get((identity.stream, identity.key_hash))
         remark = "a person must decide" if known is None or known.outcome == "unknown" else known.outcome
         target_id = known.target_id if known else None
-        self._undelivered("in doubt", identity, remark, target_id)
+        self._add_undelivered("in doubt", identity, remark, target_id)
 
-    def _undelivered(
+    def _add_undelivered(
         self,
         difference: Class,
         identity: RecordIdentity,
@@ -219,7 +219,7 @@ class SourceComparison:
         made = Difference(difference, scope, identity.key, target_id, remark=remark, place=place)
         self._found.undelivered.setdefault((difference, identity.stream, identity.key_hash), made)
 
-    def _add(
+    def _add_difference(
         self,
         difference: Class,
         scope: Scope,
@@ -235,7 +235,7 @@ class SourceComparison:
 
     # ---- records that the source does not name
 
-    def _absent(self) -> None:
+    def _add_unlisted(self) -> None:
         """Handle records of the state that the source does not name: gone if it lists everything, else unavailable."""
         for name, scope in self._scopes.items():
             stream = self._project.stream(name)
@@ -248,18 +248,18 @@ class SourceComparison:
                     bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
                     if stream.mode != "snapshot":
-                        self._unavailable(name, scope, binding)
+                        self._count_unavailable(name, scope, binding)
                     elif binding.step != "remove":
                         remark = "the source does not list it any more"
-                        self._add("extra", scope, binding.key, binding.target_id, remark=remark)
+                        self._add_difference("extra", scope, binding.key, binding.target_id, remark=remark)
 
-    def _unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
+    def _count_unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
         """Handle a record of an archived file, for example: its totals are those of the accepted payload."""
         self._found.unavailable[name] += 1
         if not scope.is_contribution:
             self.unavailable[scope.resource].add(binding.payload)
 
-    def _extra(self, references: ReferredRecords | None) -> None:
+    def _add_extra(self, references: ReferredRecords | None) -> None:
         """List records that only the platform has. They are not taken over, since no source names them."""
         removable = defaultdict[str, list[Binding]](list)
         for place in sorted(self._unseen, key=lambda each: (each[0].resource, each[0].namespace, each[1])):
@@ -269,24 +269,28 @@ class SourceComparison:
                 removable[name].append(correction.binding)
         if references is not None and self._chosen is None:
             for name, bindings in removable.items():
-                self._remove(name, bindings, references)
+                self._plan_removals(name, bindings, references)
 
-    def _remove(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
+    def _plan_removals(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
         scope, stream = self._scopes[name], self._project.stream(name)
         ids = [each.target_id for each in bindings]
-        kept = {} if stream.gone.referenced == "delete" else self._referred(scope, ids) | references.among(scope, ids)
+        kept = (
+            {}
+            if stream.gone.referenced == "delete"
+            else self._referred_in_state(scope, ids) | references.among(scope, ids)
+        )
         for binding in bindings:
             if binding.target_id in kept:
                 remark = f"it is not deleted, because a record of {kept[binding.target_id]} refers to it"
                 place = scope, binding.key
                 self._found.differences[place] = replace(self._found.differences[place], remark=remark)
                 continue
-            operation = _delete(name, scope, binding)
+            operation = _delete_operation(name, scope, binding)
             self._found.removals.append(operation)
             self._found.operations["delete"] += 1
             self._decisions.operation(operation)
 
-    def _referred(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+    def _referred_in_state(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:
@@ -296,7 +300,7 @@ class SourceComparison:
         return found
 
 
-def _delete(stream: str, scope: Scope, binding: Binding) -> Operation:
+def _delete_operation(stream: str, scope: Scope, binding: Binding) -> Operation:
     identity = RecordIdentity(stream, binding.key, binding.key_hash, None, None, FROM_STATE, 0)
     record = Record(binding.key, (), FROM_STATE, (0,))
     return Operation("delete", identity, scope, record, {}, {}, binding, "remove")

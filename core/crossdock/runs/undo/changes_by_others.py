@@ -15,10 +15,10 @@ from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_id import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
-from crossdock.runs.reconciliation.reconcile import keep_bucket, platform_context
+from crossdock.runs.reconciliation.reconcile import platform_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.still_referenced import ListedReferences, in_pages
-from crossdock.runs.undo.streams_to_undo import UndoneStreams, operations
+from crossdock.runs.undo.streams_to_undo import UndoneStreams, operations_of
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation
@@ -40,7 +40,7 @@ class ChangesByOthers:
 
     def operations(self, bound: BoundStream) -> Iterator[Operation]:
         """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
-        return operations(self._undone.records(bound, self.among))
+        return operations_of(self._undone.records(bound, self.among))
 
     def read(self, progress: Progress) -> None:
         session = self._undone.session
@@ -55,32 +55,32 @@ class ChangesByOthers:
                     for each in found.differences.values()
                     if each.difference in {"diverged", "duplicate"} and each.target_id is not None
                 }
-                self._look_up(live)
+                self._look_up_versions(live)
                 self._read_referring(live, progress, {each.resource for each in wanted})
             finally:
-                keep_bucket(session, live)
+                store_bucket(session, live)
 
     def _add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         self._edited.add_page(resource, page, bound)
         self.references.add_page(resource, page, bound)
 
-    def _look_up(self, live: LiveRecords) -> None:
+    def _look_up_versions(self, live: LiveRecords) -> None:
         """Look up the versions of records that would be written, as far as the lists do not show them."""
         if not self._edited.may_ask:
             return
-        with self._undone.bound() as streams:
+        with self._undone.bind() as streams:
             for bound in streams:
                 if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
                     continue
                 resource = cast("ResourceName", bound.scope.resource)
                 for page in in_pages(self.operations(bound)):
                     ids = [each.binding.target_id for each in page if each.binding is not None]
-                    self._edited.look_up(resource, ids, partial(live.version, resource))
+                    self._edited.look_up_versions(resource, ids, partial(live.entity_tag, resource))
 
     def _read_referring(self, live: LiveRecords, progress: Progress, read: AbstractSet[str]) -> None:
         unread = [name for name, kind in RESOURCES.items() if kind.parents and name not in read]
         parents = frozenset[str]().union(*(RESOURCES[name].parents for name in unread))
-        with self._undone.bound() as streams:
+        with self._undone.bind() as streams:
             deleted = {
                 bound.scope.resource
                 for bound in streams
@@ -123,21 +123,21 @@ class EditedRecords:
                 edited += [target_id] * (held[target_id] != binding.changed_at)
             elif binding.etag is not None:
                 unsure.append(target_id)
-        self._edited.add([_place(resource, each) for each in edited])
-        self._unsure.add([_place(resource, each) for each in unsure])
+        self._edited.add([_record_address(resource, each) for each in edited])
+        self._unsure.add([_record_address(resource, each) for each in unsure])
         self.may_ask |= bool(unsure)
 
-    def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        unsure = self._unsure.known_among([_place(resource, each) for each in ids])
-        bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
+    def look_up_versions(self, resource: str, ids: Sequence[str], version: Version) -> None:
+        unsure = self._unsure.known_among([_record_address(resource, each) for each in ids])
+        bound = bindings_to(self._state, resource, [each for each in ids if _record_address(resource, each) in unsure])
         for target_id, binding in _whole_record_bindings(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
-                self._edited.add([_place(resource, target_id)])
+                self._edited.add([_record_address(resource, target_id)])
 
     def among(self, resource: str, ids: Sequence[str]) -> set[str]:
-        found = self._edited.known_among([_place(resource, each) for each in ids])
-        return {each for each in ids if _place(resource, each) in found}
+        found = self._edited.known_among([_record_address(resource, each) for each in ids])
+        return {each for each in ids if _record_address(resource, each) in found}
 
 
 def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
@@ -145,5 +145,5 @@ def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 
 
-def _place(resource: str, target_id: str) -> str:
+def _record_address(resource: str, target_id: str) -> str:
     return f"{resource} {target_id}"

@@ -38,7 +38,7 @@ class UndoneStreams:
         return {self.session.project.scopes[name] for name in self.names}
 
     @contextmanager
-    def bound(self) -> Iterator[list[BoundStream]]:
+    def bind(self) -> Iterator[list[BoundStream]]:
         session, run = self.session, platform_context(self.session, Silent())
         with run.at_end:
             yield session.project.bind(set(self.names), targets=session.targets, run=run)[::-1]
@@ -58,5 +58,5 @@ class UndoneStreams:
                 yield replace(each, undoing="left alone", reason=reason, operation=None)
 
 
-def operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
+def operations_of(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
     return (each.operation for each in records if each.operation is not None)

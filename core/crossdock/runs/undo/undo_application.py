@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
-from crossdock.runs.decided_operations import DecidedOperations
-from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.removals import Removals
+from crossdock.runs.planning.unchanged_waits import IdleWaits
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.undo.streams_to_undo import operations
+from crossdock.runs.undo.streams_to_undo import operations_of
 from crossdock.runs.undo.undo_decisions import UndoneRecord
-from crossdock.runs.undo.undo_plan import Undo, check_known, of_migration, of_run, planned
+from crossdock.runs.undo.undo_plan import (
+    UndoFacts,
+    check_streams_unchanged,
+    plan_from_facts,
+    undone_migration,
+    undone_run,
+)
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_rules import rule_for
+from crossdock.writing.delivery.operations import Operation
 
 
 def apply(
@@ -62,7 +73,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class AbandonedUndo:
     """An abandoned undo. *unanswered* operations may have been executed. The next run settles them."""
 
     streams: list[str]
@@ -70,10 +81,10 @@ class GivenUp:
     unanswered: int
 
 
-def give_up(project: Project, *, clock: Clock) -> GivenUp:
+def give_up(project: Project, *, clock: Clock) -> AbandonedUndo:
     """Abandon the begun undo: what it has done stays, and its streams are synced again."""
 
-    def end(tx: Transaction, change: Change) -> GivenUp:
+    def end(tx: Transaction, change: Change) -> AbandonedUndo:
         begun = tx.begun_undos.listed()
         if not begun:
             raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one", code="undo_missing")
@@ -83,9 +94,9 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
         for each in unsent:
             each.status = "dropped"
         tx.intents.write_outcomes(unsent, at=clock.now())
-        _end(tx, PlanFile.model_validate(begun[0].plan), streams)
-        ended = GivenUp(streams, len(unsent), len(left) - len(unsent))
-        change.done(tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered})
+        _end_undo(tx, PlanFile.model_validate(begun[0].plan), streams)
+        ended = AbandonedUndo(streams, len(unsent), len(left) - len(unsent))
+        change.store(tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered})
         return ended
 
     return change_exclusively(project, "apply --give-up", "undo", end, clock=clock)
@@ -95,7 +106,7 @@ class _Application:
     def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
         self._session, self._approved, self._progress = session, approved, progress
         run, wave = approved.run, approved.wave
-        self._undone = of_migration(session, wave) if run is None else of_run(session, run)
+        self._undone = undone_migration(session, wave) if run is None else undone_run(session, run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo", wave)
         attempt = Attempt(command=f"apply: undo of {self._undone.title}", action="apply")
@@ -108,8 +119,8 @@ class _Application:
             if each.operation is not None:
                 keys[each.stream].append(each.operation.identity.key_hash)
 
-        undo = Undo(session, self._undone, self._progress)
-        found, again = planned(undo, take, self._progress)
+        undo = UndoFacts(session, self._undone, self._progress)
+        found, again = plan_from_facts(undo, take, self._progress)
         if again != self._approved:
             raise outdated_error("crossdock undo")
         with self._run.opened(set(found.streams)):
@@ -118,60 +129,60 @@ class _Application:
             begun = [BegunUndo(name, run_id, at, plan, packed_key_hashes(keys[name])) for name in found.streams]
             session.state.run_transaction(lambda tx: tx.begun_undos.begin(begun))
             self._deliver(undo, Counter({name: len(each) for name, each in keys.items()}))
-        return self._ended(found.streams)
+        return self._end_if_complete(found.streams)
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
         with self._session.state.read_only() as tx:
             delivered = tx.delivered_history.streams_and_scopes(sorted(self._undone.runs))
-        check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
+        check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.opened(set(names)):
             self._run.records.begin_reading()
-            self._run.deliver((), _nothing)
+            self._run.deliver((), _no_operations)
             if not self._run.report.errors:
                 covers = {each.stream: each.covers for each in begun}
-                undo = Undo(self._session, self._undone, self._progress, covers)
+                undo = UndoFacts(self._session, self._undone, self._progress, covers)
                 expected: Counter[str] = Counter()
 
                 def count(each: UndoneRecord) -> None:
                     expected[each.stream] += each.operation is not None
 
-                planned(undo, count, self._progress)
+                plan_from_facts(undo, count, self._progress)
                 self._deliver(undo, expected)
-        return self._ended(names)
+        return self._end_if_complete(names)
 
-    def _deliver(self, undo: Undo, expected: Mapping[str, int]) -> None:
+    def _deliver(self, undo: UndoFacts, expected: Mapping[str, int]) -> None:
         run = self._run
 
-        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
+        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> UndoInput:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return DecidedOperations(bound, operations(undo.records(bound)), expected[bound.name])
+            return UndoInput(bound, operations_of(undo.records(bound)), expected[bound.name])
 
         run.records.begin_reading()
         run.deliver(run.streams[::-1], source)
 
-    def _ended(self, names: Sequence[str]) -> Report:
+    def _end_if_complete(self, names: Sequence[str]) -> Report:
         """End the undo if it has done everything. A person decides about operations in doubt."""
         with self._session.state.read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
-        if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
-            self._session.state.run_transaction(lambda tx: _end(tx, self._approved, names))
+        if self._run.report.completed and all(self._needs_a_person(each) for each in left):
+            self._session.state.run_transaction(lambda tx: _end_undo(tx, self._approved, names))
         else:
             self._progress.warn(f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}")
         return self._run.report
 
-    def _is_for_a_person(self, intent: Intent) -> bool:
+    def _needs_a_person(self, intent: Intent) -> bool:
         target = self._session.targets[intent.scope.target]
         return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
 
 
-def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
-    return DecidedOperations(bound, (), 0)
+def _no_operations(bound: BoundStream, _tally: Tally, _run_id: int) -> UndoInput:
+    return UndoInput(bound, (), 0)
 
 
-def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
+def _end_undo(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
     """Let the streams sync again. Those of a migration are read from their beginning, so that a load is complete."""
     tx.begun_undos.end()
     undone = None if plan.run is None else tx.runs.get(plan.run)
@@ -181,3 +192,40 @@ def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
             tx.cursors.forget(name)
         else:
             tx.intake.mark_undone(name, undone.started_at, undone.finished_at)
+
+
+class UndoInput:
+    """The operations of an undo for one stream, as its input. They may be created lazily. No source is read."""
+
+    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), IdleWaits()
+    postponed = 0
+    removals = Removals()
+
+    def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:
+        self._bound, self.operations, self.expected_records = bound, operations, expected
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        """Nothing is read."""
+
+    def abandon(self) -> None:
+        """Nothing was read."""
+
+    def failure_count(self) -> FailureCount:
+        """Return no failures: nothing is mapped."""
+        return FailureCount(self._bound, None)
+
+    def records(self) -> Iterator[KeyedRecord]:
+        return iter(())
+
+    def update_estimate(self) -> UpdateCandidates:
+        """Return no candidates: a person has seen these operations."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:
+        """Nothing needs an approval."""
+
+    def finish(self) -> None:
+        """Do nothing: no source was read."""

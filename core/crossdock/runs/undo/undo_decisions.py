@@ -72,10 +72,10 @@ def undone_records(
             history = histories[key_hash]
             start = next(number for number, each in enumerate(history) if each.run_id in runs)
             decision = _Decision(bound, history[start:], bindings.get(key_hash), is_first=not start)
-            found = decision.made(runs, changed_ids)
+            found = decision.decide(runs, changed_ids)
             if found is not None:
                 page.append(found)
-        yield from _without_referred(page, referred)
+        yield from _keep_referred(page, referred)
         if len(keys) < AT_ONCE:
             return
         after = keys[-1]
@@ -93,17 +93,17 @@ def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, B
     }
 
 
-def _without_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
+def _keep_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
     ids = referred([each.deleted_id for each in page if each.deleted_id is not None])
     for each in page:
         resource = None if each.deleted_id is None else ids.get(each.deleted_id)
         if resource is None:
             yield each
         else:
-            yield replace(each, undoing="left alone", reason=_referred_by(resource), operation=None)
+            yield replace(each, undoing="left alone", reason=_referred_reason(resource), operation=None)
 
 
-def _referred_by(resource: str) -> str:
+def _referred_reason(resource: str) -> str:
     article = "an" if resource[0] in "aeiou" else "a"
     return f"{article} {resource.replace('_', ' ')} that stays refers to it"
 
@@ -117,18 +117,18 @@ class _Decision:
     binding: Binding | None
     is_first: bool
 
-    def made(self, runs: AbstractSet[int], changed: AbstractSet[str]) -> UndoneRecord | None:
-        undone = self._undone(runs)
+    def decide(self, runs: AbstractSet[int], changed: AbstractSet[str]) -> UndoneRecord | None:
+        undone = self._undoing_operation(runs)
         if undone is None or isinstance(undone, str):
-            return None if undone is None else self._stays("impossible", undone)
-        if reason := self._irreversible(undone):
-            return self._stays("impossible", reason)
+            return None if undone is None else self._left_unchanged("impossible", undone)
+        if reason := self._reason_irreversible(undone):
+            return self._left_unchanged("impossible", reason)
         later = next((each.run_id for each in self.history if each.run_id not in runs), None)
         if later is not None:
-            return self._stays("left alone", f"run {later} has delivered it again since")
+            return self._left_unchanged("left alone", f"run {later} has delivered it again since")
         assert undone.binding is not None
         if undone.binding.target_id in changed or self._is_corrected(undone.binding):
-            return self._stays("left alone", CHANGED)
+            return self._left_unchanged("left alone", CHANGED)
         undoing: Undoing = "delete" if undone.kind == "delete" else "restore"
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
 
@@ -136,14 +136,14 @@ class _Decision:
         """Return whether the record was found with other content than the last delivery, as after a restored backup."""
         return bool(binding.payload) and binding.payload != self.history[-1].after
 
-    def _undone(self, runs: AbstractSet[int]) -> Operation | str | None:
+    def _undoing_operation(self, runs: AbstractSet[int]) -> Operation | str | None:
         """Return the operation that undoes *runs*, or why there is none; None if nothing is to be undone."""
         first, binding = self.history[0], self.binding
         created = first.operation == "create" and not first.untouched
         if binding is None:
             return None if created else _GONE
         if created:
-            return self._operation("delete", binding, {})
+            return self._new_operation("delete", binding, {})
         if any(each.operation == "delete" for each in self.history):
             return _GONE
         written = next((each for each in self.history if each.run_id in runs and not each.untouched), None)
@@ -151,9 +151,9 @@ class _Decision:
             return None
         if written.was_decided_again and self.is_first:
             return _RETRIED
-        return self._operation("update", binding, written.before) if written.before else _UNKNOWN
+        return self._new_operation("update", binding, written.before) if written.before else _UNKNOWN
 
-    def _irreversible(self, operation: Operation) -> str:
+    def _reason_irreversible(self, operation: Operation) -> str:
         assert operation.binding is not None
         if self.bound.kind.write_once:
             return "what is written once can be neither changed nor deleted"
@@ -161,14 +161,14 @@ class _Decision:
             return "" if self.bound.kind.deletes else "records of its resource cannot be deleted"
         return "" if operation.binding.payload else _UNKNOWN
 
-    def _operation(self, kind: Kind, binding: Binding, after: dict[str, Any]) -> Operation:
+    def _new_operation(self, kind: Kind, binding: Binding, after: dict[str, Any]) -> Operation:
         identity = RecordIdentity(self.bound.name, binding.key, binding.key_hash, None, binding.position, _SOURCE, 0)
         record, scope = Record(binding.key, (), _SOURCE, (0,)), self.bound.scope
         if kind == "delete":
             return Operation(kind, identity, scope, record, {}, {}, binding, "remove")
         return Operation(kind, identity, scope, record, after, difference(binding.payload, after), binding)
 
-    def _stays(self, undoing: Undoing, reason: str) -> UndoneRecord:
+    def _left_unchanged(self, undoing: Undoing, reason: str) -> UndoneRecord:
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, reason)
 
     @property

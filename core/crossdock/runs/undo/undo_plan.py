@@ -53,19 +53,19 @@ class UndoPlan:
         return sum(self.kept.values())
 
 
-def of_run(session: Session, run_id: int) -> UndoneRuns:
+def undone_run(session: Session, run_id: int) -> UndoneRuns:
     with session.state.read_only() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them", code="run_unknown")
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
 
 
-def of_migration(session: Session, wave: str | None = None) -> UndoneRuns:
+def undone_migration(session: Session, wave: str | None = None) -> UndoneRuns:
     """Return all runs of the open migration, or those that have loaded one of its waves."""
     with session.state.read_only() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
         if current is not None and wave is not None:
-            return _of_wave(tx, current, wave)
+            return _undone_wave(tx, current, wave)
         if current is not None:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
             return UndoneRuns(f"migration {current.name}", runs, current.id)
@@ -79,7 +79,7 @@ def of_migration(session: Session, wave: str | None = None) -> UndoneRuns:
     )
 
 
-def _of_wave(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
+def _undone_wave(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
     if runs := runs_of_wave(tx, migration, wave):
         return UndoneRuns(f"wave {wave} of migration {migration.name}", runs, migration.id, wave)
     message = f"the migration {migration.name} has loaded no wave {wave}"
@@ -101,17 +101,17 @@ def plan(
     session: Session, undone: UndoneRuns, listener: Callable[[UndoneRecord], None], progress: Progress
 ) -> tuple[UndoPlan, PlanFile]:
     """Decide about every record, and hash the decisions. The platform is read, and nothing is written."""
-    return planned(Undo(session, undone, progress), listener, progress)
+    return plan_from_facts(UndoFacts(session, undone, progress), listener, progress)
 
 
-class Undo:
+class UndoFacts:
     """What is read of the platform and the state before decisions. *covers* says which records a begun undo covers."""
 
     def __init__(
         self, session: Session, undone: UndoneRuns, progress: Progress, covers: Mapping[str, Covers] | None = None
     ) -> None:
         self.session, self.undone = session, undone
-        names = _streams(session, undone) if covers is None else sorted(covers)
+        names = _streams_of_runs(session, undone) if covers is None else sorted(covers)
         self.streams = UndoneStreams(session, names, undone.runs, covers or {})
         self._others = ChangesByOthers(self.streams)
         self._others.read(progress)
@@ -121,10 +121,10 @@ class Undo:
         """Find records that must stay because others refer to them. Those of streams before *beginning* stay too."""
         session = self.session
         self._references = StillReferenced(session.state, session.targets, self._others.references)
-        with self.streams.bound() as streams:
+        with self.streams.bind() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
-            self._references.find(left, self._others.operations)
+            self._references.find_references(left, self._others.operations)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
@@ -133,9 +133,11 @@ class Undo:
         return self.streams.records(bound, self._others.among, referred)
 
 
-def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
+def plan_from_facts(
+    undo: UndoFacts, listener: Callable[[UndoneRecord], None], progress: Progress
+) -> tuple[UndoPlan, PlanFile]:
     found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
-    with undo.streams.bound() as streams:
+    with undo.streams.bind() as streams:
         for bound in streams:
             found.streams.append(bound.name)
             progress.begin(f"planning {bound.name}", None)
@@ -161,7 +163,7 @@ def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Prog
     )
 
 
-def _streams(session: Session, undone: UndoneRuns) -> list[str]:
+def _streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]:
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
     with session.state.read_only() as tx:
         undo_in_progress.check_no_undo(tx)
@@ -177,7 +179,7 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     if unverified:
         message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
         raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo", code="undo_impossible")
-    check_known(session, scopes, undone.title)
+    check_streams_unchanged(session, scopes, undone.title)
     return sorted({stream for stream, _ in scopes})
 
 
@@ -188,7 +190,7 @@ def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
     return scope.resource in tx.unverified.resources_with_bindings(scope.target) | forgotten
 
 
-def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
+def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
     """Check that the config has the streams, and that each still writes where it has delivered."""
     scopes = session.project.scopes
     for name, scope in sorted(delivered, key=str):
@@ -198,11 +200,11 @@ def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title:
                 f"the config has no stream {name}, or it is switched off", hint=hint, code="undo_impossible"
             )
         if scopes[name] != scope:
-            message = f"{name} writes {_described(scopes[name])}, but has delivered {_described(scope)}"
+            message = f"{name} writes {_scope_text(scopes[name])}, but has delivered {_scope_text(scope)}"
             raise ConfigError(
                 message, hint=f"to undo {title}, set the stream back as it was then", code="undo_impossible"
             )
 
 
-def _described(scope: Scope) -> str:
+def _scope_text(scope: Scope) -> str:
     return f"{scope.resource} to {scope.target} in namespace {scope.namespace}"

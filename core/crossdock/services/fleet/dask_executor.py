@@ -24,7 +24,7 @@ logging.getLogger("distributed").addHandler(logging.NullHandler())
 
 
 @contextmanager
-def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001  the cluster has threads of its own
+def _open_dask_executor(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001  the cluster has threads of its own
     if not address.startswith(_SCHEMES):
         hint = "for example dask=tcp://127.0.0.1:8786"
         raise ConfigError(
@@ -34,7 +34,9 @@ def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001 
             code="option_value_invalid",
         )
     try:
-        client = Client(address, timeout=CONNECT_S, set_as_default=False, security=_security(address), name="crossdock")
+        client = Client(
+            address, timeout=CONNECT_S, set_as_default=False, security=_tls_settings(address), name="crossdock"
+        )
     except (OSError, TimeoutError) as error:
         hint = "start it with 'dask scheduler'; runs that are due wait for it"
         raise UnavailableError(
@@ -63,9 +65,9 @@ class _ClusterExecutor(Executor):
         return self._executor.submit(fn, *args, **kwargs)
 
 
-def _security(address: str) -> Security | None:
+def _tls_settings(address: str) -> Security | None:
     """Return the certificates as Dask's own configuration names them (``distributed.comm.tls``)."""
     return Security(require_encryption=True) if address.startswith("tls://") else None
 
 
-DASK = ExecutorKind(_cluster, needs_address=True, on_other_hosts=True)
+DASK = ExecutorKind(_open_dask_executor, needs_address=True, on_other_hosts=True)

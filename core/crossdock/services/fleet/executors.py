@@ -47,11 +47,11 @@ class ChosenExecutor:
 
     def open(self, at_once: int) -> Opened:
         """Open the executor; see `ExecutorKind`. Any other exception of its code becomes a `ConnectorError`."""
-        return _opened(self, at_once)
+        return _open_guarded(self, at_once)
 
 
 @contextmanager
-def _opened(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
+def _open_guarded(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
     guard = guarded("open", choice.text, code=choice.kind.open, only_authors=True)
     with guard, choice.kind.open(choice.address, at_once) as executor:
         yield executor
@@ -63,7 +63,7 @@ def chosen_executor(text: str) -> ChosenExecutor:
     if name not in found:
         hint = f"known: {', '.join(sorted(found))}; docs/how_to/fleet/executors.md tells how to add one"
         raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint, code="executor_invalid")
-    kind = _loaded(found[name])
+    kind = _load_kind(found[name])
     if kind.needs_address and not address:
         raise ConfigError(
             f"{name} needs an address",
@@ -78,7 +78,7 @@ def chosen_executor(text: str) -> ChosenExecutor:
     return ChosenExecutor(text, kind, address)
 
 
-def _loaded(point: EntryPoint) -> ExecutorKind:
+def _load_kind(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
     except BaseException as error:  # any class: the module belongs to another package

@@ -37,7 +37,7 @@ class DueCall:
 
 
 @dataclass(slots=True)
-class _Jobs:
+class _TenantJobs:
     due_jobs: DueJobs
     configs: Mapping[str, JobConfig]
     facts: dict[str, JobFacts]
@@ -64,7 +64,7 @@ class _Jobs:
 
 class FleetSchedule:
     def __init__(self) -> None:
-        self._tenants: dict[str, _Jobs] = {}
+        self._tenants: dict[str, _TenantJobs] = {}
         self._queue: list[tuple[datetime, int, str]] = []  # the times of decisions about tenants
         self._version = 0
 
@@ -76,8 +76,8 @@ class FleetSchedule:
         kept = before.on_time_since if before else {}
         on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
         self._version += 1
-        self._tenants[tenant] = _Jobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
-        self._push(tenant, self._next(tenant, now))
+        self._tenants[tenant] = _TenantJobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
+        self._queue_decision(tenant, self._next_decision_at(tenant, now))
 
     def remove(self, tenant: str) -> None:
         self._tenants.pop(tenant, None)
@@ -86,13 +86,13 @@ class FleetSchedule:
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}
-            self._push(tenant, self._next(tenant, now))
+            self._queue_decision(tenant, self._next_decision_at(tenant, now))
 
     def retry_at(self, tenant: str, at: datetime) -> None:
         if tenant in self._tenants:
-            self._push(tenant, at)
+            self._queue_decision(tenant, at)
 
-    def due(self, now: datetime) -> Iterator[str]:
+    def pop_due_tenants(self, now: datetime) -> Iterator[str]:
         """Yield the tenants to decide about, earliest first, and remove each from the queue."""
         while self._queue and self._queue[0][0] <= now:
             _, version, tenant = heappop(self._queue)
@@ -100,14 +100,14 @@ class FleetSchedule:
             if found is not None and found.version == version:
                 yield tenant
 
-    def call(self, tenant: str, now: datetime) -> DueCall | None:
+    def next_call(self, tenant: str, now: datetime) -> DueCall | None:
         """Return the call for a tenant now. If there is none, the next decision is when something is due."""
         found = self._tenants[tenant]
         if not found.is_known:
             return DueCall(tenant)
-        plans = found.due_jobs.plans(found, now, found.on_time_since)
+        plans = found.due_jobs.plan_all(found, now, found.on_time_since)
         found.on_time_since = {plan.job: plan.on_time_since for plan in plans}
-        starts = ((plan, found.due_jobs.may_start(found, plan, plans, now)) for plan in plans)
+        starts = ((plan, found.due_jobs.run_to_start(found, plan, plans, now)) for plan in plans)
         ready = [(start, found.facts[plan.job].expected_s or 0.0, plan) for plan, start in starts if start is not None]
         if ready:
             start, expected_s, plan = min(ready, key=lambda each: each[:2])
@@ -119,36 +119,38 @@ class FleetSchedule:
         waits = any(plan.starts for plan in plans)
         if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
-        at = self._next(tenant, now)
-        self._push(tenant, now + AGAIN if waits or at <= now else at)
+        at = self._next_decision_at(tenant, now)
+        self._queue_decision(tenant, now + AGAIN if waits or at <= now else at)
         return None
 
     def next_due(self, tenant: str, now: datetime) -> dict[str, datetime]:
         return self._tenants[tenant].due_jobs.next_due(now)
 
-    def _is_due(self, found: _Jobs, job: str, now: datetime) -> bool:
-        return _first_due(found.configs[job].schedule, _after(found.facts[job])) <= now
+    def _is_due(self, found: _TenantJobs, job: str, now: datetime) -> bool:
+        return _first_due(found.configs[job].schedule, _last_due_or_start(found.facts[job])) <= now
 
-    def _next(self, tenant: str, now: datetime) -> datetime:
+    def _next_decision_at(self, tenant: str, now: datetime) -> datetime:
         """Return when something unfinished is due, or now if it is unknown what has ended."""
         found = self._tenants[tenant]
         if not found.is_known:
             return now
         paused = found.paused_jobs()
-        times = [_first_due(config.schedule, _after(found.facts[job])) for job, config in found.configs.items()]
+        times = [
+            _first_due(config.schedule, _last_due_or_start(found.facts[job])) for job, config in found.configs.items()
+        ]
         if paused:
             times = [
                 max(at, now + AGAIN) if job in paused else at for at, job in zip(times, found.configs, strict=True)
             ]
         return min(times)
 
-    def _push(self, tenant: str, at: datetime) -> None:
+    def _queue_decision(self, tenant: str, at: datetime) -> None:
         self._version += 1
         self._tenants[tenant].version = self._version
         heappush(self._queue, (at, self._version, tenant))
 
 
-def _after(facts: JobFacts) -> Due | datetime:
+def _last_due_or_start(facts: JobFacts) -> Due | datetime:
     last = facts.last
     return facts.since if last is None else Due(last.due, last.business_date)
 

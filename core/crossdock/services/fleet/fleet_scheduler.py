@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError, coded
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
-from crossdock.services.fleet.run_slots import SLOW_S, Place, RunSlots
+from crossdock.services.fleet.run_slots import SLOW_S, QueuedRun, RunSlots
 from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.fleet.tenants import Tenant
 from crossdock.services.notifications.events import ScheduledRunEnded
@@ -41,18 +41,18 @@ class Listener(Protocol):
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         """A run has ended; *problems* are about notifications that were not sent."""
 
-    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         """A run could not start and will be retried. Called once for each new error; *problems* are as in `ended`."""
 
-    def broken(self, tenant: str, error: str) -> None:
+    def tenant_unusable(self, tenant: str, error: str) -> None:
         """No run of the tenant can start. Called once for each new error."""
 
-    def lost(self, tenant: str, reason: str) -> None: ...
+    def call_lost(self, tenant: str, reason: str) -> None: ...
 
     def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run ended some time ago, and its notification may not have been sent."""
 
-    def report_part(self, part: Part, problem: str | None) -> None:
+    def report_part_status(self, part: Part, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
 
 
@@ -63,11 +63,11 @@ have lost it. If the first is still executed, the second finds the state in use.
 
 
 @dataclass(slots=True)
-class Running:
+class RunningCall:
     """A call given to the executor. *again* is the second call, which is made at *ask_at*."""
 
     call: DueCall
-    place: Place
+    place: QueuedRun
     text: str
     future: Future[str]
     since: datetime
@@ -80,7 +80,7 @@ class Running:
 
 
 @dataclass(slots=True)
-class _Tries:
+class _Attempts:
     number: int = 0
     lost: int = 0
     reported: tuple[object, str] | None = None
@@ -88,13 +88,13 @@ class _Tries:
     def reported_of(self, at: object) -> str | None:
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
-    def pause(self) -> timedelta:
+    def next_pause(self) -> timedelta:
         self.number += 1
         return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _StateLook:
     """When to look at the state of a tenant because of its notifications, and of which runs people were notified."""
 
     at: datetime
@@ -126,13 +126,13 @@ class FleetScheduler:
         self._credentials: dict[str, set[str]] = {}  # the tenants with each credential
         self.schedule = FleetSchedule()
         self.waiting: dict[str, DueCall] = {}
-        self.running: dict[str, Running] = {}
-        self._tries: dict[str, _Tries] = {}
-        self._looks: dict[str, _Look] = {}
+        self.running: dict[str, RunningCall] = {}
+        self._tries: dict[str, _Attempts] = {}
+        self._looks: dict[str, _StateLook] = {}
         self._failed_notices: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
         self._executor: Executor | None = None
         self._resources = ExitStack()
-        self._executor_tries = _Tries()
+        self._executor_tries = _Attempts()
         self._executor_again: datetime | None = None
 
     @property
@@ -141,40 +141,40 @@ class FleetScheduler:
 
     def put(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
         """Add a tenant, or use another config of it from its next run on."""
-        self._forget(tenant.name)
+        self._drop_queued_call(tenant.name)
         self._tenants[tenant.name] = tenant
         self._credentials.setdefault(tenant.credential, set()).add(tenant.name)
         self.schedule.put(tenant.name, tenant.jobs, facts, self._clock.now())
 
     def remove(self, name: str) -> None:
         """Start no more runs of a tenant. A run in progress ends as usual."""
-        self._forget(name)
+        self._drop_queued_call(name)
         self.schedule.remove(name)
 
-    def _forget(self, name: str) -> None:
+    def _drop_queued_call(self, name: str) -> None:
         call = self.waiting.pop(name, None)
         if call is not None and call.job is None:
-            self.look_at(name, call.notified)
+            self.look_at_state(name, call.notified)
         self._tries.pop(name, None)
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
 
-    def look_at(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
+    def look_at_state(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
         """Look at a tenant's state for runs that people may not know of. The fleet's recipients know of *notified*."""
         before = self._looks.get(name)
         runs = frozenset(notified) | (before.notified if before is not None else frozenset())
         at = self._clock.now() + after
-        self._looks[name] = _Look(at if before is None else min(at, before.at), runs)
+        self._looks[name] = _StateLook(at if before is None else min(at, before.at), runs)
 
     def step(self, *, may_start: bool = True) -> bool:
         """Report what has ended, decide what is due, and start runs. Return False if there was nothing to do."""
-        did = self._collect()
+        did = self._collect_ended_calls()
         if not may_start:
             return did
         now = self._clock.now()
-        self._ask_again(now)
-        self._decide(now)
-        return self._start(now) or did
+        self._repeat_slow_calls(now)
+        self._queue_due_calls(now)
+        return self._start_waiting_calls(now) or did
 
     def close(self) -> None:
         """Start nothing more. Calls that have not begun are cancelled; others stop, or continue elsewhere."""
@@ -182,108 +182,108 @@ class FleetScheduler:
             _cancel(each.futures)
         self._close_executor()
         for name, each in self.running.items():
-            for result in filter(None, map(_result, each.futures)):
-                self._take_result(name, each.call, result)
+            for result in filter(None, map(_call_result, each.futures)):
+                self._apply_result(name, each.call, result)
         self.running.clear()
         self.waiting.clear()
 
-    def _collect(self) -> bool:
+    def _collect_ended_calls(self) -> bool:
         ended = [name for name, each in self.running.items() if self._has_ended(each)]
         for name in ended:
             running = self.running.pop(name)
-            results = list(map(_result, running.futures))
+            results = list(map(_call_result, running.futures))
             result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
             _cancel(running.futures)
             if result is not None:
-                self._take_result(name, running.call, result)
+                self._apply_result(name, running.call, result)
                 continue
-            self._lost(name, running.call, _reason(running.future))
+            self._retry_lost_call(name, running.call, _loss_reason(running.future))
         return bool(ended)
 
-    def _lost(self, name: str, call: DueCall, reason: str) -> None:
-        tries = self._tries.setdefault(name, _Tries())
+    def _retry_lost_call(self, name: str, call: DueCall, reason: str) -> None:
+        tries = self._tries.setdefault(name, _Attempts())
         tries.lost += 1
-        self._listener.lost(name, reason)
+        self._listener.call_lost(name, reason)
         if tries.lost == LOST_TO_REPORT:
             text = f"its process was killed, or its executor lost it, {tries.lost} times: {reason}"
-            self._report(name, call, RunMessage("error", "", text, "unrecorded"), ())
-        self._retry(name, call)
+            self._report_failure(name, call, RunMessage("error", "", text, "unrecorded"), ())
+        self._retry_later(name, call)
 
     @staticmethod
-    def _has_ended(running: Running) -> bool:
+    def _has_ended(running: RunningCall) -> bool:
         """Return whether the call has ended, or a second call found that the first was lost or had ended."""
         if running.again is not None and running.again.done():
-            result = _result(running.again)
+            result = _call_result(running.again)
             if result is not None and result.outcome != "busy":
                 return True
             running.again = None
         return running.future.done()
 
-    def _ask_again(self, now: datetime) -> None:
+    def _repeat_slow_calls(self, now: datetime) -> None:
         for running in self.running.values():
             if now < running.ask_at or running.again is not None or self._executor is None:
                 continue
             running.ask_at = now + max(ASK_AFTER, now - running.since)
             try:
-                running.again = _Call(self._executor, running.text)
+                running.again = _ExecutorCall(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
-                self._listener.report_part("executor", _error_text(error))
+                self._listener.report_part_status("executor", _error_text(error))
             else:
                 running.again.add_done_callback(lambda _: self._wake())
 
-    def _take_result(self, name: str, call: DueCall, result: CallResult) -> None:
+    def _apply_result(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
             self._known(name, result.jobs)
             self.schedule.update(name, result.jobs, self._clock.now())
         if result.outcome == "refused":
             self._executor_failed(result.error or "")
         else:
-            self._listener.report_part("executor", None)
+            self._listener.report_part_status("executor", None)
         look = self._looks.get(name)
         for event in result.pending_notices:
             if look is None or event.run_id not in look.notified:
                 self._listener.notice_pending(name, event)
-        self._look_again(name, is_notified=not result.problems)
+        self._retry_failed_notices(name, is_notified=not result.problems)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)
         if result.outcome == "ended_before" and any(facts.has_pending_notice for facts in result.jobs):
-            self.look_at(name, after=IN_PROGRESS)  # its process may have been killed before it told people
+            self.look_at_state(name, after=IN_PROGRESS)  # its process may have been killed before it told people
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
             return
         if result.outcome == "failed":
-            tries, error = self._tries.setdefault(name, _Tries()), result.error or "unknown error"
+            tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
             if tries.reported_of(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
-                self._report(name, call, message, result.problems)
-        self._retry(name, call)
+                self._report_failure(name, call, message, result.problems)
+        self._retry_later(name, call)
 
-    def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
+    def _report_failure(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.broken(name, message.coded)
+            self._listener.tenant_unusable(name, message.coded)
         else:
-            self._listener.failed(name, call.job, call.at, message, problems)
+            self._listener.could_not_start(name, call.job, call.at, message, problems)
 
-    def _look_again(self, name: str, *, is_notified: bool) -> None:
+    def _retry_failed_notices(self, name: str, *, is_notified: bool) -> None:
         """Notify the tenant's own recipients again later if a channel failed."""
         if is_notified:
             self._failed_notices.pop(name, None)
             return
         self._failed_notices[name] = self._failed_notices.get(name, 0) + 1
-        self.look_at(name, after=pause_after(self._failed_notices[name]))
+        self.look_at_state(name, after=pause_after(self._failed_notices[name]))
 
-    def _retry(self, name: str, call: DueCall) -> None:
-        pause = self._tries.setdefault(name, _Tries()).pause()
+    def _retry_later(self, name: str, call: DueCall) -> None:
+        pause = self._tries.setdefault(name, _Attempts()).next_pause()
         if call.notified:
-            self.look_at(name, call.notified, after=pause)
+            self.look_at_state(name, call.notified, after=pause)
         self.schedule.retry_at(name, self._clock.now() + pause)
 
-    def _decide(self, now: datetime) -> None:
-        for name in self.schedule.due(now):
+    def _queue_due_calls(self, now: datetime) -> None:
+        for name in self.schedule.pop_due_tenants(now):
             if name in self.running or name in self.waiting:
                 continue  # decided about again when its call has ended
-            call = self.schedule.call(name, now)
+            call = self.schedule.next_call(name, now)
             if call is not None:
                 self.waiting[name] = call
         self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
@@ -291,46 +291,46 @@ class FleetScheduler:
             if name not in self.running and name not in self.waiting:
                 self.waiting[name] = DueCall(name, notified=tuple(sorted(self._looks.pop(name).notified)))
 
-    def _start(self, now: datetime) -> bool:
+    def _start_waiting_calls(self, now: datetime) -> bool:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
             return False
-        places = {name: self._place(call, now) for name, call in self.waiting.items()}
-        chosen = self._slots.next(places.values(), (each.place for each in self.running.values()))
+        places = {name: self._queued_run(call, now) for name, call in self.waiting.items()}
+        chosen = self._slots.choose(places.values(), (each.place for each in self.running.values()))
         for place in chosen:
             if not self._submit(place, now):
                 return False
         return bool(chosen)
 
-    def _place(self, call: DueCall, now: datetime) -> Place:
+    def _queued_run(self, call: DueCall, now: datetime) -> QueuedRun:
         tenant = self._tenants[call.tenant]
         expected_s = call.expected_s or 0.0
         due = call.at.instant if call.at is not None else now
         hosts = tenant.hosts.get(call.job, frozenset()) if call.job is not None else frozenset[str]()
-        return Place(due, expected_s, call.tenant, hosts, is_slow=call.failed_before or expected_s > SLOW_S)
+        return QueuedRun(due, expected_s, call.tenant, hosts, is_slow=call.failed_before or expected_s > SLOW_S)
 
-    def _submit(self, place: Place, now: datetime) -> bool:
+    def _submit(self, place: QueuedRun, now: datetime) -> bool:
         call = self.waiting[place.tenant]
-        text = self._call(self._tenants[place.tenant], call).model_dump_json()
+        text = self._scheduled_call(self._tenants[place.tenant], call).model_dump_json()
         try:
             if self._executor is None:
                 self._executor = self._resources.enter_context(self._open())
-            future = _Call(self._executor, text)
+            future = _ExecutorCall(self._executor, text)
         except CrossdockError as error:
             self._executor_failed(coded(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
             self._executor_failed(_error_text(error))
             return False
-        self._executor_again, self._executor_tries = None, _Tries()
+        self._executor_again, self._executor_tries = None, _Attempts()
         del self.waiting[place.tenant]
         ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
-        self.running[place.tenant] = Running(call, place, text, future, now, ask_at)
+        self.running[place.tenant] = RunningCall(call, place, text, future, now, ask_at)
         if call.job is not None and call.at is not None and place.tenant not in self._tries:
             self._listener.began(place.tenant, call.job, call.at)
         future.add_done_callback(lambda _: self._wake())
         return True
 
-    def _call(self, tenant: Tenant, call: DueCall) -> ScheduledCall:
+    def _scheduled_call(self, tenant: Tenant, call: DueCall) -> ScheduledCall:
         shared = not tenant.shares_limit and len(self._credentials[tenant.credential]) > 1
         return ScheduledCall(
             tenant=tenant.name,
@@ -346,12 +346,12 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Tries()).reported_of(call.at),
+            reported=self._tries.get(tenant.name, _Attempts()).reported_of(call.at),
         )
 
     def _executor_failed(self, problem: str) -> None:
-        self._executor_again = self._clock.now() + self._executor_tries.pause()
-        self._listener.report_part("executor", problem)
+        self._executor_again = self._clock.now() + self._executor_tries.next_pause()
+        self._listener.report_part_status("executor", problem)
         if not self.running:
             self._close_executor()
 
@@ -360,12 +360,12 @@ class FleetScheduler:
         try:
             self._resources.close()
         except CrossdockError as error:
-            self._listener.report_part("executor", coded(error))
+            self._listener.report_part_status("executor", coded(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
-            self._listener.report_part("executor", _error_text(error))
+            self._listener.report_part_status("executor", _error_text(error))
 
 
-def _result(future: Future[str]) -> CallResult | None:
+def _call_result(future: Future[str]) -> CallResult | None:
     if not future.done() or future.cancelled() or future.exception() is not None:
         return None
     try:
@@ -374,7 +374,7 @@ def _result(future: Future[str]) -> CallResult | None:
         return CallResult(outcome="refused", error="the worker's answer cannot be read: has it the same version?")
 
 
-class _Call(Future[str]):
+class _ExecutorCall(Future[str]):
     """A call with a future of its own: whatever the executor's future raises is the result of the call."""
 
     def __init__(self, executor: Executor, text: str) -> None:
@@ -384,7 +384,7 @@ class _Call(Future[str]):
             if not isinstance(made, Future):
                 raise AuthorCodeError("submit", f"returned {type(made).__name__} instead of a Future")
             self._theirs = made
-            made.add_done_callback(self._end)
+            made.add_done_callback(self._copy_outcome)
 
     def cancel(self) -> bool:
         try:
@@ -394,7 +394,7 @@ class _Call(Future[str]):
         except BaseException:  # noqa: BLE001  of any engine: the call goes on
             return False
 
-    def _end(self, theirs: Future[str]) -> None:
+    def _copy_outcome(self, theirs: Future[str]) -> None:
         try:
             self.set_result(theirs.result(0))
         except CancelledError:
@@ -408,7 +408,7 @@ def _cancel(futures: Iterable[Future[str]]) -> None:
         each.cancel()
 
 
-def _reason(future: Future[str]) -> str:
+def _loss_reason(future: Future[str]) -> str:
     error = None if future.cancelled() else future.exception()
     return "it was cancelled" if error is None else _error_text(error)
 

@@ -37,7 +37,7 @@ class FleetService:
         self._files, self._open_database, self._clock, self._interrupt = files, database, clock, interrupt
         self._metrics, self._notices = metrics, notices
         self._reports = FleetReporting(clock, metrics, notices)
-        self._scheduler = make_scheduler(self._reports, self._known)
+        self._scheduler = make_scheduler(self._reports, self._remember_facts)
         self._resources = ExitStack()  # of leading
         self._leader: Leader | None = None
         self._stands_by = False
@@ -45,7 +45,7 @@ class FleetService:
         self._reload = False
         self._broken: dict[str, str] = {}  # to be reported
         self.schedules: Mapping[str, Schedule] = {}
-        metrics.report_part("config")
+        metrics.report_part_status("config")
 
     @property
     def busy(self) -> bool:
@@ -60,46 +60,46 @@ class FleetService:
 
     def poll(self) -> None:
         """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
-        self._metrics.beat()
+        self._metrics.record_heartbeat()
         if self._interrupt.is_set():
-            self._notices.send(tenants=self._number)  # the runs in progress may take longer than there is time
+            self._notices.send(tenants=self._tenant_count)  # the runs in progress may take longer than there is time
             self._scheduler.close()
-            self._write()
+            self._store_facts()
             return
-        self._scan()
+        self._load_changed_configs()
         if self._leader is None:
-            self._lead()
+            self._try_to_lead()
         self._report_broken()
-        for tenant, runs in self._notices.delivered().items():
-            self._scheduler.look_at(tenant, runs)
+        for tenant, runs in self._notices.pop_delivered().items():
+            self._scheduler.look_at_state(tenant, runs)
         while self._scheduler.step(may_start=self._leader is not None):
-            self._metrics.beat()
-            self._write()
-        self._write()
-        self._report()
+            self._metrics.record_heartbeat()
+            self._store_facts()
+        self._store_facts()
+        self._report_state()
 
     def close(self) -> None:
         self._scheduler.close()
-        self._write()
+        self._store_facts()
         self._resources.close()
-        self._notices.close(self._clock.now(), tenants=self._number)
+        self._notices.close(self._clock.now(), tenants=self._tenant_count)
 
     # ---- configs
 
-    def _scan(self) -> None:
+    def _load_changed_configs(self) -> None:
         reload, self._reload = self._reload, False
         try:
             changes = self._files.scan(reload=reload)
         except CrossdockError as failure:
-            self._reports.report_part("config", str(failure))
+            self._reports.report_part_status("config", str(failure))
             return
-        self._reports.report_part("config", None)
+        self._reports.report_part_status("config", None)
         if not changes and self.schedules:
             return
         for name in changes.removed:
             LOGGER.info("%s: removed", name)
             self._scheduler.remove(name)
-            self._metrics.forget(name)
+            self._metrics.remove_tenant(name)
         for tenant in changes.loaded:
             is_new = tenant.name not in self._scheduler.tenants
             LOGGER.info("%s: %s %s", tenant.name, "watching" if is_new else "changed, watching", ", ".join(tenant.jobs))
@@ -110,7 +110,7 @@ class FleetService:
             for name, error in changes.broken.items():
                 LOGGER.error("%s: its config cannot be used: %s", name, error)
         tenants = self._files.tenants.values()
-        if not self._number:
+        if not self._tenant_count:
             LOGGER.warning("there is no config of a tenant")
         distinct = dict.fromkeys(job.schedule for tenant in tenants for job in tenant.jobs.values())
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
@@ -118,16 +118,16 @@ class FleetService:
     def _report_broken(self) -> None:
         if self._leader is not None:
             for name, error in self._broken.items():
-                self._reports.broken(name, f"its config cannot be used: {error}")
+                self._reports.tenant_unusable(name, f"its config cannot be used: {error}")
             self._broken = {}
 
     @property
-    def _number(self) -> int:
+    def _tenant_count(self) -> int:
         return len(self._files.tenants) + len(self._files.broken)
 
     # ---- leading
 
-    def _lead(self) -> None:
+    def _try_to_lead(self) -> None:
         try:
             database = self._open_database()
             self._resources.callback(database.close)
@@ -140,23 +140,23 @@ class FleetService:
             if not self._stands_by:
                 LOGGER.info("another scheduler leads this fleet; this one stands by")
             self._stands_by = True
-            self._reports.report_part("state", None)
+            self._reports.report_part_status("state", None)
         except CrossdockError as failure:
             self._resources.close()
             self._leader = None
-            self._reports.report_part("state", str(failure))
+            self._reports.report_part_status("state", str(failure))
         else:
-            self._reports.report_part("state", None)
+            self._reports.report_part_status("state", None)
             self._stands_by = False
             tenants = self._files.tenants
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
                 self._scheduler.put(tenant, self._facts.get(name, {}).values())
                 if any(facts.has_pending_notice for facts in self._facts.get(name, {}).values()):
-                    self._scheduler.look_at(name)
+                    self._scheduler.look_at_state(name)
             self._facts = {}
 
-    def _write(self) -> None:
+    def _store_facts(self) -> None:
         """Store what was learned. The write also shows whether this scheduler still leads."""
         if self._leader is None:
             return
@@ -168,17 +168,17 @@ class FleetService:
             self._leader = None
             self._resources.close()
 
-    def _known(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+    def _remember_facts(self, tenant: str, facts: Iterable[JobFacts]) -> None:
         self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
         if tenant in self._scheduler.tenants:
             for job, instant in self._scheduler.schedule.next_due(tenant, self._clock.now()).items():
-                self._metrics.of_tenant(tenant).due(job, instant)
+                self._metrics.of_tenant(tenant).set_next_due(job, instant)
 
-    def _report(self) -> None:
+    def _report_state(self) -> None:
         now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)
         leads = self._leader is not None
         waiting = sum(call.job is not None for call in scheduler.waiting.values())
-        self._metrics.fleet(usable=tenants, broken=len(self._files.broken), waiting=waiting, leads=leads)
+        self._metrics.set_fleet(usable=tenants, broken=len(self._files.broken), waiting=waiting, leads=leads)
         if leads:
-            self._reports.late(scheduler, now)
-        self._notices.flush(now, tenants=self._number, is_idle=not scheduler.running and not scheduler.waiting)
+            self._reports.report_late_runs(scheduler, now)
+        self._notices.flush(now, tenants=self._tenant_count, is_idle=not scheduler.running and not scheduler.waiting)

@@ -24,7 +24,7 @@ class GroupedNotices:
         self._notifier = notifier
         self._events: list[TenantEvent] = []
         self._since: datetime | None = None
-        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `delivered` returns them
+        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `pop_delivered` returns them
         self._thread = ThreadPoolExecutor(1, "notices")
         self._sending: list[tuple[list[TenantEvent], Future[bool]]] = []  # one after the other
         self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
@@ -52,7 +52,7 @@ class GroupedNotices:
         if is_time and now >= self._again and not self._sending:
             self.send(tenants=tenants)
 
-    def delivered(self) -> dict[str, list[int]]:
+    def pop_delivered(self) -> dict[str, list[int]]:
         """Return the runs of each tenant of which people know, or need not know, since the last call.
 
         From then on the caller has to leave out such a run as long as its tenant's state tells of it.

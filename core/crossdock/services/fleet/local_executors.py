@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 
 @contextmanager
-def _threads(_address: str, at_once: int) -> Iterator[Executor]:
-    with worker.interruptible(), ThreadPoolExecutor(at_once, "run") as pool:
+def _thread_executor(_address: str, at_once: int) -> Iterator[Executor]:
+    with worker.clear_interrupt_at_end(), ThreadPoolExecutor(at_once, "run") as pool:
         try:
             yield pool
         finally:
@@ -30,15 +30,15 @@ def _threads(_address: str, at_once: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def _processes(_address: str, at_once: int) -> Iterator[Executor]:
-    pool = _Processes(at_once)
+def _process_executor(_address: str, at_once: int) -> Iterator[Executor]:
+    pool = _ReplaceableProcessPool(at_once)
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-class _Processes(Executor):
+class _ReplaceableProcessPool(Executor):
     """A pool of processes. It is replaced after one of its processes was killed, which ends the whole pool."""
 
     def __init__(self, at_once: int) -> None:
@@ -46,17 +46,17 @@ class _Processes(Executor):
         # The processes notice that the other end of a pipe is closed, also when this process is killed. An event of
         # multiprocessing would wait for processes that were killed while they waited for it.
         self._followed, self._open_end = self._context.Pipe(duplex=False)
-        self._pool = self._new()
+        self._pool = self._new_pool()
 
-    def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self._at_once, self._context, _begin, (self._followed,))
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._at_once, self._context, _prepare_process, (self._followed,))
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         try:
             return self._pool.submit(fn, *args, **kwargs)
         except BrokenExecutor:
             self._pool.shutdown(wait=False)
-            self._pool = self._new()
+            self._pool = self._new_pool()
             return self._pool.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -65,7 +65,7 @@ class _Processes(Executor):
         self._followed.close()
 
 
-def _begin(followed: Connection) -> None:
+def _prepare_process(followed: Connection) -> None:
     """Prepare a process: its runs stop with the pool, and on SIGTERM."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -73,11 +73,11 @@ def _begin(followed: Connection) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
     signal.signal(signal.SIGTERM, end)
-    threading.Thread(target=_follow, args=(followed,), name="stop", daemon=True).start()
+    threading.Thread(target=_stop_when_pipe_closes, args=(followed,), name="stop", daemon=True).start()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
 
-def _follow(followed: Connection) -> None:
+def _stop_when_pipe_closes(followed: Connection) -> None:
     followed.poll(None)
     worker.stop()
 
@@ -92,5 +92,5 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-THREADS = ExecutorKind(_threads)
-PROCESSES = ExecutorKind(_processes)
+THREADS = ExecutorKind(_thread_executor)
+PROCESSES = ExecutorKind(_process_executor)

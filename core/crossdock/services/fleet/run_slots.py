@@ -12,7 +12,7 @@ SLOW_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class QueuedRun:
     """The place of a run in the queue: earliest due first, and among equals the shortest."""
 
     due: datetime
@@ -28,19 +28,21 @@ class RunSlots:
     per_host: int
 
     @property
-    def for_slow(self) -> int:
+    def slots_for_slow(self) -> int:
         """The most slow runs at the same time: half of all, so that the others always have slots."""
         return max(1, self.at_once // 2)
 
-    def next(self, waiting: Iterable[Place], running: Iterable[Place]) -> list[Place]:
+    def choose(self, waiting: Iterable[QueuedRun], running: Iterable[QueuedRun]) -> list[QueuedRun]:
         in_use = list(running)
         free, slow = self.at_once - len(in_use), sum(each.is_slow for each in in_use)
         hosts = Counter(host for each in in_use for host in each.hosts)
-        chosen: list[Place] = []
+        chosen: list[QueuedRun] = []
         for each in sorted(waiting):
             if free <= len(chosen):
                 break
-            if any(hosts[host] >= self.per_host for host in each.hosts) or (each.is_slow and slow >= self.for_slow):
+            if any(hosts[host] >= self.per_host for host in each.hosts) or (
+                each.is_slow and slow >= self.slots_for_slow
+            ):
                 continue
             chosen.append(each)
             slow += each.is_slow

@@ -31,18 +31,18 @@ one that the scheduler read. ``refused``: the worker cannot run it. ``failed``: 
 """
 
 
-class _Text(BaseModel):
+class _JsonModel(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
 
-class SharedLimit(_Text):
+class SharedLimit(_JsonModel):
     """The bucket of tenants that share a credential, in the database with this address."""
 
     database: str
     name: str
 
 
-class ScheduledCall(_Text):
+class ScheduledCall(_JsonModel):
     """The order for a worker. Without a job, it only looks at the state.
 
     Attributes:
@@ -80,7 +80,7 @@ class ScheduledCall(_Text):
         return None if self.due is None or self.business_date is None else Due(self.due, self.business_date)
 
 
-class RunFacts(_Text):
+class RunFacts(_JsonModel):
     status: Status
     event: ScheduledRunEnded
     exit_code: int
@@ -89,7 +89,7 @@ class RunFacts(_Text):
     open: dict[str, OpenCounts]
 
 
-class CallResult(_Text):
+class CallResult(_JsonModel):
     """The result of a worker.
 
     Attributes:

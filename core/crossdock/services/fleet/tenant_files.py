@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossdock.errors import ConfigError, ConnectorError, coded
-from crossdock.services.fleet.tenants import Base, Tenant, load_tenant
+from crossdock.services.fleet.tenants import FleetBase, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
 _ADVICE = {
@@ -19,7 +19,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
-class Changes:
+class TenantChanges:
     """The result of a scan. *broken* says by file name why a config cannot be used. Its tenant no longer runs."""
 
     loaded: list[Tenant]
@@ -34,7 +34,7 @@ class TenantFiles:
     """Finds the configs of the tenants and loads those that changed. With *on_other_hosts*, no state may be a file."""
 
     def __init__(
-        self, pattern: str, base: Base, *, on_other_hosts: bool = False, loading: Callable[[], None] = lambda: None
+        self, pattern: str, base: FleetBase, *, on_other_hosts: bool = False, loading: Callable[[], None] = lambda: None
     ) -> None:
         self._pattern, self._base, self._on_other_hosts, self._loading = pattern, base, on_other_hosts, loading
         self._seen: dict[Path, Signature | None] = {}
@@ -51,14 +51,14 @@ class TenantFiles:
         return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
 
     def paths(self) -> list[Path]:
-        return [path for path in find(self._pattern) if path not in self._base.paths]
+        return [path for path in find_config_files(self._pattern) if path not in self._base.paths]
 
-    def scan(self, *, reload: bool = False) -> Changes:
+    def scan(self, *, reload: bool = False) -> TenantChanges:
         """Load what has changed, or all with *reload*. A changed file is loaded once two scans find it the same."""
         tenants, broken, found = self.tenants, self.broken, self.paths()
         for path in self._loaded.keys() - set(found):
             self._unload(path)
-        seen = {path: _signature(self._base.files(path)) for path in found}
+        seen = {path: _file_signature(self._base.files(path)) for path in found}
         stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
         for path in stable:
             if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
@@ -68,7 +68,7 @@ class TenantFiles:
                 if isinstance(self._loaded[path][1], str):
                     self._load(path, seen[path])
         self._seen, self._is_first = seen, False
-        return Changes(
+        return TenantChanges(
             [tenant for name, tenant in self.tenants.items() if tenants.get(name) != tenant],
             [name for name in tenants if name not in self.tenants],
             {name: error for name, error in self.broken.items() if broken.get(name) != error},
@@ -76,7 +76,7 @@ class TenantFiles:
 
     def _unload(self, path: Path) -> None:
         _, before = self._loaded.pop(path, (None, None))
-        for claim in [claim for claim in _claims(before) if self._owners.get(claim) == path]:
+        for claim in [claim for claim in _unshared_values(before) if self._owners.get(claim) == path]:
             del self._owners[claim]
 
     def _load(self, path: Path, signature: Signature | None) -> None:
@@ -84,19 +84,19 @@ class TenantFiles:
         self._unload(path)
         try:
             tenant = load_tenant(path, self._base)
-            self._check(tenant, path)
+            self._check_not_shared(tenant, path)
         except (ConfigError, ConnectorError) as error:
             self._loaded[path] = signature, coded(error)
             return
         self._loaded[path] = signature, tenant
-        self._owners |= dict.fromkeys(_claims(tenant), path)
+        self._owners |= dict.fromkeys(_unshared_values(tenant), path)
 
-    def _check(self, tenant: Tenant, path: Path) -> None:
+    def _check_not_shared(self, tenant: Tenant, path: Path) -> None:
         if self._on_other_hosts and tenant.is_local:
             message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
             hint = "state: postgresql://user@host/database, one for each tenant"
             raise ConfigError(message, where=str(path), hint=hint, code="fleet_state_local")
-        for claim in _claims(tenant):
+        for claim in _unshared_values(tenant):
             if (other := self._owners.get(claim)) is not None:
                 what, _ = claim
                 raise ConfigError(
@@ -104,7 +104,7 @@ class TenantFiles:
                 )
 
 
-def find(pattern: str) -> list[Path]:
+def find_config_files(pattern: str) -> list[Path]:
     """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths."""
     place = Path(pattern).absolute()
     if place.is_dir():
@@ -122,7 +122,7 @@ def find(pattern: str) -> list[Path]:
     return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
 
 
-def _claims(tenant: Tenant | str | None) -> list[tuple[str, str]]:
+def _unshared_values(tenant: Tenant | str | None) -> list[tuple[str, str]]:
     if not isinstance(tenant, Tenant):
         return []
     return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
@@ -132,7 +132,7 @@ def _is_config(path: Path) -> bool:
     return not path.name.startswith(".") and path.is_file()
 
 
-def _signature(files: Iterable[Path]) -> Signature | None:
+def _file_signature(files: Iterable[Path]) -> Signature | None:
     """Return a value that changes when one of *files* is written; None if one cannot be read."""
     try:
         return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))

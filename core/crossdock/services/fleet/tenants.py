@@ -21,7 +21,7 @@ from crossdock.values.config_models import NAME_FORM, Secret, is_name
 
 
 @dataclass(frozen=True)
-class Base:
+class FleetBase:
     """The common settings of the tenants. *notify* names who is notified of the runs of all tenants, in one message."""
 
     paths: tuple[Path, ...]
@@ -33,16 +33,16 @@ class Base:
         return (*self.paths, tenant)
 
 
-def load_base(*paths: Path) -> Base:
+def load_base(*paths: Path) -> FleetBase:
     """Read the sections ``fleet`` and ``notify`` of the base file and of those that override it. They have defaults."""
     if not paths:
         config = FleetConfig()
-        return Base((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
+        return FleetBase((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
     paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
     document = config_file.read(*paths)
     config = document.check(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
     notify = document.data.get("notify")
-    return Base(
+    return FleetBase(
         paths,
         config,
         parse_url(config.database, document.folder, where="fleet.database"),
@@ -83,10 +83,10 @@ def tenant_name(path: Path) -> str:
     return path.stem
 
 
-def load_tenant(path: Path, base: Base) -> Tenant:
+def load_tenant(path: Path, base: FleetBase) -> Tenant:
     """Load the config of a tenant. Raise AuthorCodeError if an author's settings do not say which host is read."""
     name, files = tenant_name(path), base.files(path)
-    before = digest_of(files)
+    before = digest_of_files(files)
     loaded = project.load(*files)
     if not loaded.jobs:
         raise ConfigError(
@@ -101,14 +101,14 @@ def load_tenant(path: Path, base: Base) -> Tenant:
         url_without_password(loaded.state_url),
         loaded.spool,
         loaded.state_url.drivername == "sqlite",
-        _credential(loaded.platform),
+        _credential_hash(loaded.platform),
         loaded.platform.rate.shared is not None,
         loaded.notify is not None and "notify" in config_file.read(path).data,
         base.notify is not None,
     )
 
 
-def digest_of(files: Sequence[Path]) -> str:
+def digest_of_files(files: Sequence[Path]) -> str:
     found = hashlib.sha256()
     for path in files:
         try:
@@ -127,13 +127,13 @@ def _hosts(loaded: Project, job: str) -> frozenset[str]:
     return frozenset(host for host in found if host is not None)
 
 
-def _credential(platform: Profile) -> str:
+def _credential_hash(platform: Profile) -> str:
     """Hash the references to the secrets, not the secrets: nothing is read here."""
-    auth = {name: _plain(value) for name, value in platform.auth}
+    auth = {name: _secret_reference(value) for name, value in platform.auth}
     return hashlib.sha256(exact_json.dumps({"base_url": platform.base_url, **auth})).hexdigest()[:24]
 
 
-def _plain(value: object) -> object:
+def _secret_reference(value: object) -> object:
     if not isinstance(value, Secret):
         return value
     kind, _, name = value.reference.partition(":")

@@ -13,15 +13,15 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, coded
 from crossdock.runs import runner, state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
-from crossdock.services.fleet.tenants import digest_of
+from crossdock.services.fleet.tenants import digest_of_files
 from crossdock.services.notifications.events import ScheduledRunEnded, kinds_of_event
-from crossdock.services.observability.trace_switch import traced
+from crossdock.services.observability.trace_export import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.pending_notices import notified, sender
+from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
 from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
@@ -46,7 +46,7 @@ def wait_until_idle() -> None:
 
 
 @contextmanager
-def _counted() -> Iterator[None]:
+def _count_in_progress() -> Iterator[None]:
     global _in_progress  # noqa: PLW0603  one number for the whole process
     with _CALLS:
         _in_progress += 1
@@ -66,25 +66,25 @@ def execute(text: str) -> str:
     if (theirs := version_of(text)) != VERSION:
         error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
         return CallResult(outcome="refused", error=error).model_dump_json()
-    with _counted():
-        return _result(ScheduledCall.model_validate_json(text)).model_dump_json()
+    with _count_in_progress():
+        return _call_result(ScheduledCall.model_validate_json(text)).model_dump_json()
 
 
-def _result(call: ScheduledCall) -> CallResult:
+def _call_result(call: ScheduledCall) -> CallResult:
     try:
-        if digest_of(call.files) != call.digest:
+        if digest_of_files(call.files) != call.digest:
             return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
         loaded = _with_shared_limit(projects.load(*call.files), call)
         loaded = replace(loaded, notify=loaded.notify if call.notify else None, in_fleet=call.is_grouped)
         due_run = call.due_run
-        return _looked(loaded, call) if due_run is None else _begun(loaded, call, due_run, SystemClock())
+        return _look_at_state(loaded, call) if due_run is None else _run_or_notify(loaded, call, due_run, SystemClock())
     except StateBusyError as error:
         return CallResult(outcome="busy", error=coded(error))
     except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next; its text may quote data
-        return _failed(as_crossdock_error(error))
+        return _failed_result(as_crossdock_error(error))
 
 
-def _failed(error: CrossdockError) -> CallResult:
+def _failed_result(error: CrossdockError) -> CallResult:
     return CallResult(outcome="failed", error=coded(error), message=RunMessage.of_error("", error))
 
 
@@ -96,13 +96,13 @@ def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
     return replace(loaded, platform=loaded.platform.model_copy(update={"rate": rate}), shared_bucket=limit.name)
 
 
-def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
+def _look_at_state(loaded: Project, call: ScheduledCall) -> CallResult:
     clock = SystemClock()
     now, recipients = clock.now(), loaded.recipients
     if call.skipped:
         with loaded.exclusive_state() as state:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
-    problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
+    problems = pending_notices.send_pending(loaded, sender_of_project(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
         state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
         pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
@@ -110,33 +110,35 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
-def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
+def _run_or_notify(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
     """Execute a run. If it could not begin, notify people once for each new error."""
     try:
-        return _run(loaded, due_run, clock)
+        return _run_job(loaded, due_run, clock)
     except StateBusyError:
         raise
     except Exception as error:  # noqa: BLE001  as above
-        result = _failed(as_crossdock_error(error))
+        result = _failed_result(as_crossdock_error(error))
     if not call.notify or result.message is None:
         return result
     if result.error == call.reported:
-        problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
+        problems = pending_notices.send_pending(loaded, sender_of_project(loaded, clock), clock)
         return result.model_copy(update={"problems": tuple(problems)})
-    event = run_notices.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
-    event = run_notices.compared_if_readable(loaded, event, due_run.due)
-    return result.model_copy(update={"problems": notified(loaded, event, clock)})
+    event = run_notices.could_not_start_event(due_run.job, Due(due_run.due, due_run.business_date), result.message)
+    event = run_notices.with_previous_run_if_readable(loaded, event, due_run.due)
+    return result.model_copy(update={"problems": notify_recipients(loaded, event, clock)})
 
 
-def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
+def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
         check_clock(loaded.platform, clock, loaded.probed_resources[0])
-        problems = tuple(pending_notices.notify_of_killed(loaded, sender(loaded, clock), clock, due_run.job))
+        problems = tuple(
+            pending_notices.notify_of_killed_run(loaded, sender_of_project(loaded, clock), clock, due_run.job)
+        )
         timings = Timings(clock)
-        with traced(stderr_log.warn) as trace:
+        with traced(stderr_log.log_warning) as trace:
             report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
             trace(timings)
         if report is None:
@@ -144,12 +146,12 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
             jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
-        event = run_notices.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
-        event = state.run_read_only(lambda tx: run_notices.compared(tx, event, due_run.due))
+        event = run_notices.run_ended_event(due_run.job, Due(due_run.due, due_run.business_date), report)
+        event = state.run_read_only(lambda tx: run_notices.with_previous_run(tx, event, due_run.due))
         if not kinds_of_event(event):  # nobody is to be told of it
-            state.run_transaction(lambda tx: pending_notices.remember(tx, "fleet", event, delivered=True))
+            state.run_transaction(lambda tx: pending_notices.store_notice_status(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():
-        problems = (*problems, *notified(loaded, event, clock))
+        problems = (*problems, *notify_recipients(loaded, event, clock))
     apply_retention(loaded, clock, _INTERRUPT)
     with loaded.read_state() as tx:
         jobs, pending = _job_facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
@@ -163,7 +165,7 @@ def _pending_notices(
 ) -> tuple[ScheduledRunEnded, ...]:
     """Return the ended runs, without *but*, of which the recipients of the fleet may not know."""
     found = [each for each in tx.scheduled_runs.pending_notices("fleet") if each.run_id != but]
-    events = (pending_notices.event_of(tx, loaded, each, now) for each in found[:MOST_PENDING])
+    events = (pending_notices.event_of_run(tx, loaded, each, now) for each in found[:MOST_PENDING])
     return tuple(event for event in events if event is not None)
 
 
@@ -196,7 +198,7 @@ def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def clear_interrupt_at_end() -> Iterator[None]:
     try:
         yield
     finally:

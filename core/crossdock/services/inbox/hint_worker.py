@@ -18,9 +18,9 @@ from typing import NamedTuple
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.failed_starts import Attempt
-from crossdock.runs.named_record_delivery import Delivered, NamedRecordDelivery
-from crossdock.runs.planning.removals import still_withheld
+from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
+from crossdock.runs.planning.removals import withheld_removals_error
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
@@ -61,7 +61,7 @@ def partners_of(project: Project) -> dict[str, Partners]:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class WorkResult:
     """The result of one work. *requests* went to targets, and *throttled* of them were answered 429."""
 
     fetched: int = 0
@@ -70,7 +70,7 @@ class Worked:
     throttled: int = 0
 
 
-class _Ending(threading.Event):
+class _StopEvent(threading.Event):
     def __init__(self, interrupt: threading.Event) -> None:
         super().__init__()
         self._interrupt = interrupt
@@ -84,10 +84,10 @@ class _Work:
 
     def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
         self.partners, self.streams = partners, streams
-        self.ending, self.news = _Ending(interrupt), threading.Event()
-        self.begin(now)
+        self.ending, self.news = _StopEvent(interrupt), threading.Event()
+        self.begin_part(now)
 
-    def begin(self, now: float) -> None:
+    def begin_part(self, now: float) -> None:
         self.began, self.is_reported = now, False
 
     def end(self) -> None:
@@ -100,7 +100,7 @@ class HintWorker:
 
     Args:
         on_end: Called after each work, in its thread.
-        look: Called when there may be hints for which nothing works, so that `due` must be called.
+        look: Called when there may be hints for which nothing works, so that `due_work` must be called.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class HintWorker:
         clock: Clock,
         progress: Callable[[], Progress],
         interrupt: threading.Event,
-        on_end: Callable[[Partners, Worked], None],
+        on_end: Callable[[Partners, WorkResult], None],
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
@@ -120,7 +120,7 @@ class HintWorker:
         self._break_missed_at: float | None = None  # when a work did not come to the last break
         self._is_break = False
 
-    def due(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
+    def due_work(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
         """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
         known, found = partners_of(project), dict[Partners, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
@@ -152,7 +152,7 @@ class HintWorker:
             for work in self._works:
                 work.end()
 
-    def slow(self) -> list[tuple[Partners, float, bool]]:
+    def slow_work(self) -> list[tuple[Partners, float, bool]]:
         """Return the partners whose records take longer than `SLOW_S`, how many seconds, and whether that is new."""
         now = self._clock.monotonic()
         with self._changed:
@@ -189,26 +189,26 @@ class HintWorker:
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.opened(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
-            part, before = _Part(session, run, self._clock, work), replace(run.report.counters)
+            part, before = _HintDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._is_over(work):
+            while not work.ending.is_set() and not self._ends_for_break(work):
                 work.news.clear()
-                if (elsewhere := part.deliver()) is not None:
+                if (elsewhere := part.deliver_due()) is not None:
                     self.wake(elsewhere)
                     idle_since = self._clock.monotonic()
                 elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
-                    run.idle("waiting for webhooks")
+                    run.show_idle("waiting for webhooks")
                     work.news.wait(min(IDLE_S - idle_s, part.next_due_s()))
                 else:
                     break
             part.report_withheld()
         sent = run.report.counters
         requests, throttled = sent.requests - before.requests, sent.throttled - before.throttled
-        self._on_end(work.partners, Worked(part.fetched, part.failed, requests, throttled))
+        self._on_end(work.partners, WorkResult(part.fetched, part.failed, requests, throttled))
 
     # ---- breaks: a moment in which nothing works
 
-    def _is_over(self, work: _Work) -> bool:
+    def _ends_for_break(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -219,7 +219,7 @@ class HintWorker:
                 self._break_at, self._break_missed_at = now, None
             if now >= self._break_at and not self._is_break:
                 self._wait_for_others()
-            work.begin(self._clock.monotonic())
+            work.begin_part(self._clock.monotonic())
             return self._is_break
 
     def _wait_for_others(self) -> None:
@@ -239,7 +239,7 @@ class HintWorker:
             self._changed.notify_all()
 
 
-class _Part:
+class _HintDelivery:
     def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _Work) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
@@ -252,14 +252,16 @@ class _Part:
             due = tx.inbox.next_due(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
-    def deliver(self) -> Collection[str] | None:
+    def deliver_due(self) -> Collection[str] | None:
         """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
         due = self._state.run_read_only(lambda tx: tx.inbox.due_records(now, self._streams, limit=TOGETHER))
         if not due:
             return None
         fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
-        result, untried = self._delivered([hint.record for hint in fewest if hint.stream in self._able])
+        result, untried = self._deliver_and_isolate_failures(
+            [hint.record for hint in fewest if hint.stream in self._able]
+        )
         for hint in due:
             if hint.stream not in self._able:
                 result.failed[hint.record] = f"the config has no stream {hint.stream} that can fetch named records"
@@ -267,18 +269,20 @@ class _Part:
         self.failed += sum(hint.record in result.failed for hint in due)
         if self._interrupt.is_set():
             return ()  # what was stopped is due again at once
-        self._settle(due, result, untried)
+        self._store_results(due, result, untried)
         return {record.stream for record in result.elsewhere}
 
     def report_withheld(self) -> None:
         """Report removals that need approval as errors of the run."""
         with self._state.read_only() as tx:
-            found = [(bound.name, still_withheld(tx, bound)) for bound in self._run.streams]
+            found = [(bound.name, withheld_removals_error(tx, bound)) for bound in self._run.streams]
         for name, error in found:
             if error is not None:
                 self._run.report.messages.fail(name, error)
 
-    def _delivered(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[NamedRecord]]:
+    def _deliver_and_isolate_failures(
+        self, records: Sequence[NamedRecord]
+    ) -> tuple[NamedDeliveryResult, set[NamedRecord]]:
         """Deliver *records*. Return the results, and the records that failed only together with others."""
         result, errors = self._deliver(records)
         untried = set[NamedRecord]()
@@ -289,7 +293,7 @@ class _Part:
                     untried.update(self._one_by_one(list(group), result))
         return result, untried
 
-    def _one_by_one(self, records: Sequence[NamedRecord], result: Delivered) -> Iterator[NamedRecord]:
+    def _one_by_one(self, records: Sequence[NamedRecord], result: NamedDeliveryResult) -> Iterator[NamedRecord]:
         """Deliver each record separately. Yield the rest when several fail in a row: the source may be away."""
         failed_alone = 0
         for record in records:
@@ -303,27 +307,29 @@ class _Part:
             result.postponed |= again.postponed
             result.elsewhere |= again.elsewhere
 
-    def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
+    def _deliver(self, records: Sequence[NamedRecord]) -> tuple[NamedDeliveryResult, set[str]]:
         """Deliver *records*. Return the results, and the names under which the run had errors."""
         if not records:
-            return Delivered(), set()
+            return NamedDeliveryResult(), set()
         result, messages = self._named.deliver(records), self._run.report.messages
         names = set(messages.errors)
         messages.forget_errors()  # the hints keep them
         if names - self._able:
-            self._run.reset()
+            self._run.replace_dispatchers()
         return result, names
 
-    def _settle(self, due: Sequence[HintedRecord], result: Delivered, untried: Collection[NamedRecord]) -> None:
+    def _store_results(
+        self, due: Sequence[HintedRecord], result: NamedDeliveryResult, untried: Collection[NamedRecord]
+    ) -> None:
         now = self._clock.now()
         again, done = list[HintedRecord](), list[HintedRecord]()
         for hint in due:
             if hint.record in untried:
-                again.append(_later(hint, now, FIRST_PAUSE))
+                again.append(_postponed(hint, now, FIRST_PAUSE))
             elif hint.record in result.failed:
-                again.append(_failed(hint, result.failed[hint.record], now))
+                again.append(_with_failure(hint, result.failed[hint.record], now))
             elif hint.record in result.postponed:
-                again.append(_later(hint, now, SOON))
+                again.append(_postponed(hint, now, SOON))
             else:
                 done.append(hint)
 
@@ -335,11 +341,11 @@ class _Part:
         self._state.run_transaction(settle)
 
 
-def _later(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:
+def _postponed(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:
     """Postpone *hint* by the time that it has waited, and count no attempt: the record may not be the cause."""
     return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 
 
-def _failed(hint: HintedRecord, error: str, now: datetime) -> HintedRecord:
+def _with_failure(hint: HintedRecord, error: str, now: datetime) -> HintedRecord:
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
     return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=error)

@@ -57,11 +57,11 @@ class Receiver:
         self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
         self.app.router.redirect_slashes = False
 
-    def replace(self, endpoints: Mapping[str, WebhookEndpoint], open_state: Callable[[], State]) -> None:
+    def replace_endpoints(self, endpoints: Mapping[str, WebhookEndpoint], open_state: Callable[[], State]) -> None:
         self._endpoints = endpoints
-        self._writer.use(open_state)
+        self._writer.replace_state(open_state)
 
-    def count_not_http(self) -> None:
+    def count_malformed(self) -> None:
         self._refused("", "not_http")
 
     async def _receive(self, request: Request) -> Response:
@@ -72,8 +72,8 @@ class Receiver:
             return problem_response(404, "No connection of this name receives webhooks.")
         try:
             with self._bodies.body() as held:  # no variable keeps the body while its records are being stored
-                received = endpoint.accept(
-                    await _body(request, endpoint.max_body_bytes, held), request.scope["headers"]
+                received = endpoint.verify_and_read(
+                    await _read_body(request, endpoint.max_body_bytes, held), request.scope["headers"]
                 )
         except WebhookError as error:
             self._refused(name, error.reason)
@@ -99,7 +99,7 @@ class Receiver:
         return Response()
 
 
-async def _body(request: Request, most: int, held: HeldBody) -> bytes:
+async def _read_body(request: Request, most: int, held: HeldBody) -> bytes:
     """Read the body, or raise WebhookError if it is larger than *most* bytes.
 
     Up to `READ_AT_MOST` bytes of it are read and dropped: a sender whose connection is closed while it sends may not
@@ -144,6 +144,6 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint, code="port_unavailable")
 
     with serve_in_thread(
-        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_not_http
+        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_malformed
     ) as base_url:
         yield base_url

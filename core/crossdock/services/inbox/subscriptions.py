@@ -22,7 +22,7 @@ from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 
 @dataclass(slots=True)
-class Registered:
+class RegistrationResult:
     subscriptions: list[Subscription] = field(default_factory=list)
     refused: dict[str, CrossdockError] = field(default_factory=dict)
 
@@ -36,18 +36,18 @@ class Subscriptions:
     def listed(self) -> Iterator[Subscription]:
         with self._guard("listed"):
             for subscription in self._api.listed(self._context):
-                yield _checked(subscription)
+                yield _check_type(subscription)
 
     def _guard(self, method: str) -> AbstractContextManager[None]:
         return guarded(method, self._context.connection, code=self._api, settings=self._context.settings)
 
-    def register(self) -> Registered:
+    def register(self) -> RegistrationResult:
         """Subscribe to each topic of the connection. An existing subscription is kept: see `SubscriptionApi.create`."""
-        address, result = self._own_address(), Registered()
+        address, result = self._own_address(), RegistrationResult()
         for topic in self._webhooks.topics:
             try:
                 with self._guard("create"):
-                    result.subscriptions.append(_checked(self._api.create(self._context, topic, address)))
+                    result.subscriptions.append(_check_type(self._api.create(self._context, topic, address)))
             except CrossdockError as error:
                 result.refused[topic] = error
                 if isinstance(error, UnauthorizedError):
@@ -72,15 +72,15 @@ class Subscriptions:
         return self._address
 
 
-def _checked(subscription: object) -> Subscription:
+def _check_type(subscription: object) -> Subscription:
     if not isinstance(subscription, Subscription):
         raise TypeError(f"a subscription is a {type(subscription).__name__} instead of a Subscription")
     return subscription
 
 
 @contextmanager
-def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
-    connection = _connection(project, name)
+def open_subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
+    connection = _connection_named(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:
         hint = "add webhooks: to it; docs/how_to/listen/receive_webhooks.md has an example"
@@ -98,7 +98,7 @@ def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscri
         yield Subscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
 
 
-def _connection(project: Project, name: str) -> Connection:
+def _connection_named(project: Project, name: str) -> Connection:
     found = {connection.name: connection for connection in project.connections}
     if name not in found:
         known = ", ".join(found)

@@ -42,7 +42,7 @@ class WebhookEndpoint:
             raise ConfigError(error.message, where=where, hint=error.hint, code=error.code) from error
         self.max_body_bytes = max(scheme.max_body_bytes for scheme in webhooks.schemes)
 
-    def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:
+    def verify_and_read(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:
         """Verify a webhook and return it with its records; None for a ping. A WebhookError has the status to answer."""
         if self._webhooks.is_ping(body):
             return None
@@ -52,9 +52,9 @@ class WebhookEndpoint:
         records: tuple[NamedRecord, ...] = ()
         problem: str | None = None
         try:
-            webhook = self._read(body, fields, topic)
+            webhook = self._parse(body, fields, topic)
             topic = webhook.topic
-            records = self._records(webhook)
+            records = self._named_records(webhook)
         except RecordError as error:
             problem = f"{error.pointer}: {error.message}" if error.pointer else error.message
         except CrossdockError as error:  # an author may raise any of them on purpose
@@ -69,7 +69,7 @@ class WebhookEndpoint:
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)
         return next(given, self._verifiers[0])
 
-    def _read(self, body: bytes, fields: Mapping[str, str], topic: str) -> Webhook:
+    def _parse(self, body: bytes, fields: Mapping[str, str], topic: str) -> Webhook:
         try:
             webhook = Webhook(topic, fields, exact_json.loads(body))
         except (ValueError, RecursionError):
@@ -78,7 +78,7 @@ class WebhookEndpoint:
             return webhook
         return Webhook(webhook.at(self._webhooks.topic_member, str), fields, webhook.body)
 
-    def _records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
+    def _named_records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
         found: dict[str, list[tuple[str, ...]]] = {}
         for number, hint in enumerate(checked_hints(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
@@ -94,7 +94,7 @@ def _may_name_record(key: tuple[str, ...]) -> bool:
     return any(key) and all(is_storable(part) and len(part.encode()) <= MAX_KEY_BYTES for part in key)
 
 
-def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, WebhookEndpoint]:
+def endpoints_by_connection(connections: Iterable[Connection], clock: Clock) -> dict[str, WebhookEndpoint]:
     declared = ((connection, connection.webhooks) for connection in connections)
     return {each.name: WebhookEndpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
 

@@ -25,7 +25,7 @@ _RECORD_BYTES = 250  # of the objects for one record, besides its key
 _LOGGER = logging.getLogger("crossdock.schedule")  # that of the service, whose module is above this one
 
 
-class _Waiting:
+class _QueuedWebhook:
     """A webhook until it is stored, or its sender has got another answer. *size* is an estimate in bytes."""
 
     __slots__ = ("received", "size", "stored")
@@ -43,7 +43,7 @@ class WebhookWriter:
         self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[Collection[str]], None]
     ) -> None:
         self._open, self._clock, self._on_hint = open_state, clock, on_hint
-        self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
+        self._queue: queue.Queue[_QueuedWebhook | None] = queue.Queue(QUEUED)
         self._held, self._lock = 0, threading.Lock()  # bytes of the webhooks that wait
         self._state: State | None = None
         self._is_outdated = False  # the open state
@@ -57,11 +57,11 @@ class WebhookWriter:
 
         A webhook whose future is cancelled before its transaction begins is not stored.
         """
-        waiting = _Waiting(received)
+        waiting = _QueuedWebhook(received)
         with self._lock:
             is_full = self._held >= QUEUED_BYTES
             self._held += waiting.size
-        waiting.stored.add_done_callback(lambda _: self._release(waiting))
+        waiting.stored.add_done_callback(lambda _: self._release_memory(waiting))
         try:
             if is_full:
                 raise queue.Full
@@ -70,12 +70,12 @@ class WebhookWriter:
             waiting.stored.set_exception(StateError("too many webhooks wait to be stored", code="inbox_full"))
         return waiting.stored
 
-    def _release(self, waiting: _Waiting) -> None:
+    def _release_memory(self, waiting: _QueuedWebhook) -> None:
         waiting.received = None  # a cancelled one stays in the queue
         with self._lock:
             self._held -= waiting.size
 
-    def use(self, open_state: Callable[[], State]) -> None:
+    def replace_state(self, open_state: Callable[[], State]) -> None:
         self._open, self._is_outdated = open_state, True
 
     def close(self) -> None:
@@ -85,12 +85,12 @@ class WebhookWriter:
     def _run(self) -> None:
         goes_on = True
         while goes_on:
-            together, goes_on = self._next()
+            together, goes_on = self._next_batch()
             if together:
                 self._store(together)
-        self._try("the state is not closed", self._close_state)
+        self._try_and_log("the state is not closed", self._close_state)
 
-    def _next(self) -> tuple[list[_Waiting], bool]:
+    def _next_batch(self) -> tuple[list[_QueuedWebhook], bool]:
         """Return the waiting webhooks, as many as are stored together; False at the end."""
         first = self._queue.get()
         together = [] if first is None else [first]
@@ -102,13 +102,13 @@ class WebhookWriter:
                 together += [item] if item is not None else []
         return together, goes_on
 
-    def _store(self, waiting: list[_Waiting]) -> None:
+    def _store(self, waiting: list[_QueuedWebhook]) -> None:
         """Store webhooks, and answer their senders. What follows the answer changes it no more."""
         together = [each for each in waiting if each.stored.set_running_or_notify_cancel()]
         received = [each.received for each in together if each.received is not None]
         if not received:
             return
-        error = self._try("webhooks are not stored", lambda: self._receive(received))
+        error = self._try_and_log("webhooks are not stored", lambda: self._write(received))
         for each in together:
             if error is None:
                 each.stored.set_result(None)
@@ -117,10 +117,10 @@ class WebhookWriter:
         if error is not None:
             return
         if streams := {record.stream for each in received for record in each.records}:
-            self._try("records of webhooks are delivered late", lambda: self._on_hint(streams))
-        self._try("old webhooks are not removed", self._forget)
+            self._try_and_log("records of webhooks are delivered late", lambda: self._on_hint(streams))
+        self._try_and_log("old webhooks are not removed", self._remove_old)
 
-    def _try(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:
+    def _try_and_log(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:
         """Do *work* and return its error, which is logged if it is new: no defect may end the thread."""
         try:
             work()
@@ -133,20 +133,20 @@ class WebhookWriter:
         self._failing.pop(otherwise, None)
         return None
 
-    def _receive(self, received: list[ReceivedWebhook]) -> None:
+    def _write(self, received: list[ReceivedWebhook]) -> None:
         at = self._clock.now()
-        self._opened().run_transaction(lambda tx: tx.inbox.receive(received, at=at))
+        self._open_state().run_transaction(lambda tx: tx.inbox.receive(received, at=at))
 
-    def _forget(self) -> None:
+    def _remove_old(self) -> None:
         """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""
         now = self._clock.monotonic()
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
             self._forgot_at = now  # also if it fails: to try after each webhook would delay the next ones
             before = self._clock.now() - KEPT
-            if self._opened().run_transaction(lambda tx: tx.inbox.remove_old_webhooks(before)) >= REMOVED_AT_ONCE:
+            if self._open_state().run_transaction(lambda tx: tx.inbox.remove_old_webhooks(before)) >= REMOVED_AT_ONCE:
                 self._forgot_at = None
 
-    def _opened(self) -> State:
+    def _open_state(self) -> State:
         if self._is_outdated:
             self._is_outdated = False
             self._close_state()

@@ -122,16 +122,16 @@ class Message:
     payload: dict[str, Any]
 
 
-def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
+def compose_message(event: Event, selected: Collection[Kind], at: datetime) -> Message:
     ordered = [kind for kind in BY_SEVERITY if kind in selected]
-    job, outcome = _shortened(printable(event.job), _MAX_NAME), _outcome(event)
-    lines = (f"Job {job} {outcome} for {event.business_date}.", *_facts(event))
-    data = _described(event, ordered)
+    job, outcome = _shortened(printable(event.job), _MAX_NAME), _outcome_text(event)
+    lines = (f"Job {job} {outcome} for {event.business_date}.", *_detail_lines(event))
+    data = _event_document(event, ordered)
     payload = {"type": f"night.{ordered[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
     return Message(f"msg_{uuid4().hex}", f"{job} {outcome} ({event.business_date})", lines, payload)
 
 
-def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
+def compose_group_message(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
     """Make one message about several events, each with its tenant. *tenants* is the number of tenants in the fleet."""
     found = {kind: sum(kind in kinds_of_event(event) for _, event in events) for kind in BY_SEVERITY}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
@@ -144,7 +144,7 @@ def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetim
     listed = [
         {
             "tenant": printable(tenant),
-            **_described(event, [kind for kind in BY_SEVERITY if kind in kinds_of_event(event)]),
+            **_event_document(event, [kind for kind in BY_SEVERITY if kind in kinds_of_event(event)]),
         }
         for tenant, event in ordered[:_MAX_GROUP]
     ]
@@ -161,18 +161,18 @@ def _severity(event: Event) -> int:
 def _group_line(tenant: str, event: Event) -> str:
     job = _shortened(printable(event.job), _MAX_NAME)
     errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
-    fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
+    fact = next((text for text in _detail_lines(event) if not text.startswith("Due: ")), "")
     if len(errors) > 1:
         fact = _shortened("; ".join(_first_lines(text)[0] for text in errors), 2 * _MAX_LINE)
-    return f"{_shortened(printable(tenant), _MAX_NAME)}: {job} {_outcome(event)} for {event.business_date}. {fact}"
+    return f"{_shortened(printable(tenant), _MAX_NAME)}: {job} {_outcome_text(event)} for {event.business_date}. {fact}"
 
 
-def _described(event: Event, selected: Sequence[Kind]) -> dict[str, Any]:
+def _event_document(event: Event, selected: Sequence[Kind]) -> dict[str, Any]:
     facts = {"kinds": selected, "job": printable(event.job), "business_date": event.business_date}
-    return facts | _data(event)
+    return facts | _event_data(event)
 
 
-def _outcome(event: Event) -> str:
+def _outcome_text(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
     if isinstance(event, RunWaiting):
@@ -183,7 +183,7 @@ def _outcome(event: Event) -> str:
     return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome
 
 
-def _facts(event: Event) -> Iterator[str]:
+def _detail_lines(event: Event) -> Iterator[str]:
     if isinstance(event, RunOverdue):
         yield f"Expected end: {'unknown' if event.expected_end is None else instant_text(event.expected_end)}"
         yield f"Deadline: {instant_text(event.done_by)}"
@@ -206,7 +206,7 @@ def _facts(event: Event) -> Iterator[str]:
         yield f"Details: crossdock show {event.run_id}"
 
 
-def _data(event: Event) -> dict[str, Any]:
+def _event_data(event: Event) -> dict[str, Any]:
     if isinstance(event, RunOverdue):
         return {"expected_end": event.expected_end, "done_by": event.done_by}
     if isinstance(event, RunWaiting):
@@ -228,7 +228,7 @@ def _data(event: Event) -> dict[str, Any]:
 def _error_lines(event: ScheduledRunEnded) -> list[str]:
     texts = error_texts(event.messages)
     found = [line for text in texts[:_MAX_ERRORS] for line in _first_lines(text)]
-    return [*found, *_more(len(texts) - _MAX_ERRORS, "errors", event)]
+    return [*found, *_more_line(len(texts) - _MAX_ERRORS, "errors", event)]
 
 
 def _first_lines(text: str) -> list[str]:
@@ -249,10 +249,10 @@ def _error_facts(message: RunMessage) -> dict[str, Any]:
 
 def _warning_lines(event: ScheduledRunEnded) -> list[str]:
     lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in event.warnings]
-    return [*lines[:_MAX_ERRORS], *_more(len(lines) - _MAX_ERRORS, "warnings", event)]
+    return [*lines[:_MAX_ERRORS], *_more_line(len(lines) - _MAX_ERRORS, "warnings", event)]
 
 
-def _more(number: int, noun: str, event: ScheduledRunEnded) -> list[str]:
+def _more_line(number: int, noun: str, event: ScheduledRunEnded) -> list[str]:
     return [f"{number:,} more {noun}; 'crossdock show {event.run_id}' lists them"] if number > 0 else []
 
 

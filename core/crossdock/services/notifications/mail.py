@@ -51,12 +51,13 @@ class MailChannel:
             smtp.open()
             if email.user is not None and password is not None:
                 smtp.login(email.user, password)
-            refused = smtp.send_message(self._mail(message, at), email.sender, email.to)
+            refused = smtp.send_message(self._compose_mail(message, at), email.sender, email.to)
             with suppress(OSError, smtplib.SMTPException, RemoteError):  # the mail is accepted already
                 smtp.quit()
         if refused:
             raise RemoteError(
-                f"refused {len(refused)} of {len(email.to)} recipients ({_codes(refused)})", code="notification_failed"
+                f"refused {len(refused)} of {len(email.to)} recipients ({_reply_codes(refused)})",
+                code="notification_failed",
             )
 
     def _password(self) -> str | None:
@@ -71,7 +72,7 @@ class MailChannel:
             )
         return password
 
-    def _mail(self, message: Message, at: datetime) -> EmailMessage:
+    def _compose_mail(self, message: Message, at: datetime) -> EmailMessage:
         mail = EmailMessage()
         mail["Subject"] = message.subject
         mail["From"] = Address("crossdock", addr_spec=self._email.sender)
@@ -107,7 +108,7 @@ class _BoundedSmtp(smtplib.SMTP):
         return self._tls.wrap_socket(self.sock, server_hostname=self._host) if self._email.tls == "tls" else self.sock
 
     def getreply(self) -> tuple[int, bytes]:
-        self.file = self.file or io.BufferedReader(_Replies(self))
+        self.file = self.file or io.BufferedReader(_LimitedReplies(self))
         reply = super().getreply()
         self._limit_next_wait()  # for a TLS handshake or the next command
         return reply
@@ -132,7 +133,7 @@ class _BoundedSmtp(smtplib.SMTP):
             self.sock.settimeout(seconds_left)
 
 
-class _Replies(io.RawIOBase):
+class _LimitedReplies(io.RawIOBase):
     def __init__(self, smtp: _BoundedSmtp) -> None:
         self._smtp = smtp
 
@@ -150,11 +151,13 @@ def _translated_errors() -> Iterator[None]:
         yield
     except smtplib.SMTPRecipientsRefused as error:
         temporary = any(400 <= code < 500 for code, _ in error.recipients.values())
-        raise _failure(f"refused all recipients ({_codes(error.recipients)})", temporary=temporary) from error
+        raise _notification_error(
+            f"refused all recipients ({_reply_codes(error.recipients)})", temporary=temporary
+        ) from error
     except smtplib.SMTPResponseException as error:
         what = "the login" if isinstance(error, smtplib.SMTPAuthenticationError) else "the mail"
         text = f"refused {what} ({error.smtp_code})" if error.smtp_code > 0 else _NOT_SMTP
-        raise _failure(text, temporary=400 <= error.smtp_code < 500) from error
+        raise _notification_error(text, temporary=400 <= error.smtp_code < 500) from error
     except smtplib.SMTPServerDisconnected as error:
         raise UnavailableError("closed the connection", code="notification_failed") from error
     except smtplib.SMTPException as error:  # a missing feature; the text is smtplib's own
@@ -163,13 +166,13 @@ def _translated_errors() -> Iterator[None]:
         raise RemoteError(_NOT_SMTP, code="notification_failed") from error
     except OSError as error:
         temporary = not isinstance(error, ssl.SSLCertVerificationError)
-        raise _failure(f"cannot be reached: {network_reason(error)}", temporary=temporary) from error
+        raise _notification_error(f"cannot be reached: {network_reason(error)}", temporary=temporary) from error
 
 
-def _failure(text: str, *, temporary: bool) -> RemoteError:
+def _notification_error(text: str, *, temporary: bool) -> RemoteError:
     kind = UnavailableError if temporary else RemoteError
     return kind(text, code="notification_failed")
 
 
-def _codes(refused: Mapping[str, Any]) -> str:
+def _reply_codes(refused: Mapping[str, Any]) -> str:
     return ", ".join(sorted({str(code) for code, _ in refused.values()}))

@@ -10,7 +10,13 @@ from functools import partial
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError, with_code
-from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds_of_event
+from crossdock.services.notifications.events import (
+    Event,
+    Message,
+    compose_group_message,
+    compose_message,
+    kinds_of_event,
+)
 from crossdock.services.notifications.mail import MailChannel
 from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values.clock import Clock
@@ -44,21 +50,21 @@ class Notifier:
         Return a sentence for each channel that failed.
         """
         selected = kinds_of_event(event) & self._when
-        return self._send(compose(event, selected, self._clock.now())) if selected else []
+        return self._send_on_all_channels(compose_message(event, selected, self._clock.now())) if selected else []
 
     def is_selected(self, event: Event) -> bool:
         return bool(kinds_of_event(event) & self._when)
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         """Send one message about at least one selected event, each with its tenant. The rest is as in `notify`."""
-        return self._send(compose_group(events, tenants, self._clock.now()))
+        return self._send_on_all_channels(compose_group_message(events, tenants, self._clock.now()))
 
-    def _send(self, message: Message) -> list[str]:
+    def _send_on_all_channels(self, message: Message) -> list[str]:
         deadline = time.monotonic() + 2.5 * self._attempt_s
         failures = {channel.name: f"{channel.name} did not answer in time" for channel in self._channels}
         threads = []
         for channel in self._channels:  # in threads, since nothing else bounds a DNS lookup
-            task = partial(self._deliver, channel, message, deadline, failures)
+            task = partial(self._send_on_channel, channel, message, deadline, failures)
             threads.append(threading.Thread(target=task, name="notification", daemon=True))
         for thread in threads:
             thread.start()
@@ -66,7 +72,7 @@ class Notifier:
             thread.join(max(0.0, deadline - time.monotonic()))
         return list(failures.values())
 
-    def _deliver(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
+    def _send_on_channel(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
         name = channel.name
         try:
             self._send_with_retry(channel, message, deadline)

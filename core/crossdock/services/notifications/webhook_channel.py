@@ -31,11 +31,11 @@ class WebhookChannel:
 
     def check(self) -> None:
         self._address()
-        self._key()
+        self._signing_key()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
         """Make one attempt. Raise UnavailableError for a temporary failure, and RemoteError for a permanent one."""
-        address, key, body = urlsplit(self._address()), self._key(), exact_json.dumps(message.payload)
+        address, key, body = urlsplit(self._address()), self._signing_key(), exact_json.dumps(message.payload)
         timestamp = str(int(at.timestamp()))
         headers = {"content-type": "application/json", "webhook-id": message.id, "webhook-timestamp": timestamp}
         if key is not None:
@@ -60,7 +60,7 @@ class WebhookChannel:
         except ValueError as error:
             raise ConfigError(f"the URL in {url.reference} {error}", code="address_invalid") from None
 
-    def _key(self) -> bytes | None:
+    def _signing_key(self) -> bytes | None:
         secret = self._webhook.secret
         if secret is None:
             return None

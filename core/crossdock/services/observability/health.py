@@ -68,12 +68,12 @@ def serve(
             code="port_unavailable",
         )
 
-    guarded = _guarded(app(metrics), names)
+    guarded = _refuse_other_hosts(app(metrics), names)
     with serve_in_thread(guarded, _LIMITS, host, port, name="health", refused=refused) as base_url:
         yield base_url
 
 
-def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
+def _refuse_other_hosts(served: ASGIApp, names: ServerNames) -> ASGIApp:
     """Answer 403 to requests for another host or from a page of another site."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:

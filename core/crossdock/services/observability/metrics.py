@@ -86,19 +86,19 @@ class RunMetrics:
     def __init__(self, values: _Values, *labels: str) -> None:
         self._values, self._labels = values, labels
 
-    def due(self, job: str, instant: datetime | None) -> None:
+    def set_next_due(self, job: str, instant: datetime | None) -> None:
         """Record when *job* is due next; None if it is no longer scheduled."""
         with self._values.lock:
             self._add_job(job)
             self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
-    def began(self, job: str) -> None:
+    def run_began(self, job: str) -> None:
         with self._values.lock:
             self._add_job(job)
             self._set("running", 1, job)
             self._set("started_timestamp_seconds", self._values.now(), job)
 
-    def ended(self, job: str, status: Status, seconds: float) -> None:
+    def run_ended(self, job: str, status: Status, seconds: float) -> None:
         """Record that a run of *job* ended. A skipped run does not affect one that is running."""
         with self._values.lock:
             self._add_job(job)
@@ -109,17 +109,17 @@ class RunMetrics:
             if status == "done":
                 self._set("last_success_timestamp_seconds", self._values.now(), job)
 
-    def sent(self, requests: int, throttled: int = 0) -> None:
+    def count_requests(self, requests: int, throttled: int = 0) -> None:
         with self._values.lock:
             self._increase("requests_total", requests)
             self._increase("throttled_total", throttled)
 
-    def counted(self, stream: str, terms: Mapping[str, int]) -> None:
+    def count_records(self, stream: str, terms: Mapping[str, int]) -> None:
         with self._values.lock:
             for term, number in terms.items():
                 self._increase("records_total", number, stream, term)
 
-    def opened(self, stream: str, counts: OpenCounts) -> None:
+    def set_open_records(self, stream: str, counts: OpenCounts) -> None:
         with self._values.lock:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
@@ -137,60 +137,60 @@ class RunMetrics:
 
 
 class Metrics(RunMetrics):
-    """The metrics of the scheduler. Its loop counts as stuck *stalled_after_s* after the last `beat`."""
+    """The metrics of the scheduler. Its loop counts as stuck *stalled_after_s* after the last `record_heartbeat`."""
 
     def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S, of_fleet: bool = False) -> None:
         self._stalled_after_s, self._of_fleet = stalled_after_s, of_fleet
         self._problems: dict[Part, str | None] = {"config": "not read yet", "state": "not opened yet"}
         super().__init__(_Values(clock))
         if not of_fleet:
-            self.sent(0)
-        self.beat()
+            self.count_requests(0)
+        self.record_heartbeat()
 
     def of_tenant(self, tenant: str) -> RunMetrics:
         found = RunMetrics(self._values, tenant)
-        found.sent(0)
+        found.count_requests(0)
         return found
 
-    def forget(self, tenant: str) -> None:
+    def remove_tenant(self, tenant: str) -> None:
         with self._values.lock:
             for name in OF_RUNS:
                 values = self._values.by_name[name]
                 for labels in [labels for labels in values if labels[0] == tenant]:
                     del values[labels]
 
-    def fleet(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
+    def set_fleet(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
         with self._values.lock:
             self._values.set("fleet_tenants", usable, "usable")
             self._values.set("fleet_tenants", broken, "broken")
             self._values.set("fleet_runs_waiting", waiting)
             self._values.set("fleet_leading", leads)
 
-    def beat(self) -> None:
+    def record_heartbeat(self) -> None:
         with self._values.lock:
             self._beat = self._values.clock.monotonic()
             self._values.set("heartbeat_timestamp_seconds", self._values.now())
 
-    def report_part(self, part: Part, problem: str | None = None) -> None:
+    def report_part_status(self, part: Part, problem: str | None = None) -> None:
         """Record whether *part* is usable. *problem* is a sentence without secrets."""
         with self._values.lock:
             self._problems[part] = problem
 
-    def inbox(self, waiting: int, failing: int) -> None:
+    def set_inbox(self, waiting: int, failing: int) -> None:
         with self._values.lock:
             self._values.set("inbox_records", waiting, "waiting")
             self._values.set("inbox_records", failing, "failing")
 
-    def slow(self, seconds: Mapping[tuple[str, str], float]) -> None:
+    def set_slow_partners(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """Record the seconds by connection and target. They replace those of the last call."""
         with self._values.lock:
             self._values.by_name["inbox_slow_seconds"] = {(*labels,): value for labels, value in seconds.items()}
 
-    def refused(self, connection: str, reason: str, number: int) -> None:
+    def count_refused_webhooks(self, connection: str, reason: str, number: int) -> None:
         with self._values.lock:
             self._values.increase("webhooks_refused_total", number, connection, reason)
 
-    def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
+    def set_allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
         with self._values.lock:
             self._values.set("allowance_tokens", tokens)
             self._values.set("allowance_rate_per_second", rate_per_s)

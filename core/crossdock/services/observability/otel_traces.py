@@ -44,7 +44,7 @@ class Traces:
         except Exception as error:  # noqa: BLE001  a wrong variable, for example; the text may quote a secret
             self._warn(f"traces are not sent: invalid OpenTelemetry settings ({type(error).__name__})")
 
-    def add(self, timings: Timings) -> None:
+    def add_run(self, timings: Timings) -> None:
         report = timings.report
         if report is None or self._provider is None:
             return
@@ -59,14 +59,16 @@ class Traces:
         attributes = {name: value for name, value in attributes.items() if value is not None}
         tracer = self._provider.get_tracer("crossdock", version("crossdock"))
         name = f"run {timings.job}" if timings.job else "run"
-        run = tracer.start_span(name, Context(), attributes=attributes, start_time=_ns(timings.began, timedelta()))
+        run = tracer.start_span(
+            name, Context(), attributes=attributes, start_time=_epoch_ns(timings.began, timedelta())
+        )
         if report.status != "done":
             run.set_status(StatusCode.ERROR)
         parent = set_span_in_context(run, Context())
         for step in timings.steps:
-            span = tracer.start_span(step.name, parent, start_time=_ns(timings.began, step.began))
-            span.end(_ns(timings.began, step.began + step.lasted))
-        run.end(_ns(timings.began, report.lasted))
+            span = tracer.start_span(step.name, parent, start_time=_epoch_ns(timings.began, step.began))
+            span.end(_epoch_ns(timings.began, step.began + step.lasted))
+        run.end(_epoch_ns(timings.began, report.lasted))
 
     def close(self) -> None:
         if self._provider is not None:
@@ -129,6 +131,6 @@ def _without_secrets(endpoint: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _ns(began: datetime, passed: timedelta) -> int:
+def _epoch_ns(began: datetime, passed: timedelta) -> int:
     at = began + passed
     return round(at.timestamp() * 1_000_000) * 1_000

@@ -36,7 +36,7 @@ _NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even i
 logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of merged calls
 
 
-class Served(Protocol):
+class ScheduledService(Protocol):
     """The service of a daemon. All calls come from the same thread, so they never overlap."""
 
     @property
@@ -81,7 +81,7 @@ class Daemon:
 
     def run(
         self,
-        service: Served,
+        service: ScheduledService,
         interrupt: threading.Event,
         asked: Callable[[], Callable[[], None] | None] = lambda: None,
     ) -> None:
@@ -91,7 +91,7 @@ class Daemon:
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
-        self._schedule()
+        self._schedule_calls()
         self._timer.start()
         try:
             # The timeout is needed: a signal that another thread receives does not end the wait.
@@ -102,11 +102,11 @@ class Daemon:
                     break
                 call = asked()
                 if call is not None:
-                    self._add(partial(self._call_and_look, call), _NOW, "asked")
+                    self._add_call(partial(self._call_and_look, call), _NOW, "asked")
                 # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
                 if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
                     offset_s = _clock_offset_s()
-                    self._add(self._schedule, _NOW, "schedule")
+                    self._add_call(self._schedule_calls, _NOW, "schedule")
                 elif has_news or interrupt.is_set():
                     self._wake()
         finally:
@@ -115,22 +115,22 @@ class Daemon:
         if self._error is not None:
             raise self._error
 
-    def _schedule(self) -> None:
+    def _schedule_calls(self) -> None:
         self._schedules = self._service.schedules
         self._timer.remove_all_jobs("default")
         for name, schedule in self._schedules.items():
-            self._add(self._poll, ScheduleTrigger(schedule), f"due: {name}")
+            self._add_call(self._poll, ScheduleTrigger(schedule), f"due: {name}")
         for name, (call, seconds) in {"poll": (self._poll, LOOK_S), **self._service.tasks}.items():
-            self._add(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
+            self._add_call(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
         self._wake()
 
     def _wake(self) -> None:
-        self._add(self._poll, _NOW, "wake")
+        self._add_call(self._poll, _NOW, "wake")
 
-    def _add(self, call: Callable[[], None], trigger: Any, name: str) -> None:
-        self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
+    def _add_call(self, call: Callable[[], None], trigger: Any, name: str) -> None:
+        self._timer.add_job(self._call_or_stop, trigger, [call], id=name, replace_existing=True)
 
-    def _guarded(self, call: Callable[[], None]) -> None:
+    def _call_or_stop(self, call: Callable[[], None]) -> None:
         if self._stopped.is_set():
             return
         try:
@@ -146,7 +146,7 @@ class Daemon:
     def _poll(self) -> None:
         self._service.poll()
         if self._service.schedules is not self._schedules:
-            self._schedule()
+            self._schedule_calls()
         if self._interrupt.is_set() and not self._service.busy:
             self._stop()
 

@@ -20,7 +20,7 @@ DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the d
 class DueJob:
     """The unfinished runs of one job.
 
-    Runs due after *on_time_since* were not missed, even if they had to wait. The next call of `plans` takes it.
+    Runs due after *on_time_since* were not missed, even if they had to wait. The next call of `plan_all` takes it.
     """
 
     job: str
@@ -45,7 +45,7 @@ class DueJobs:
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
-    def plans(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
+    def plan_all(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
         """Plan each job at *now*, in the order of `JobConfig.after`. The plan of a paused job is empty.
 
         Runs due after *on_time_since* were not missed; earlier ones are subject to `catch_up`. The only write to the
@@ -53,11 +53,11 @@ class DueJobs:
         """
         paused = known.paused_jobs()
         return [
-            DueJob(name, now) if name in paused else self._plan(known, name, now, on_time_since[name])
+            DueJob(name, now) if name in paused else self._plan_job(known, name, now, on_time_since[name])
             for name in jobs_in_order(self._jobs)
         ]
 
-    def may_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
+    def run_to_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
         """Return the first run of *plan*, unless a blackout or a job in `after` holds it back."""
         job = self._jobs[plan.job]
         if not plan.starts or first_instant_outside(job.schedule, now) > now:
@@ -66,8 +66,8 @@ class DueJobs:
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
         waits = any(
             first.business_date in unfinished.get(other, ())
-            or self._runs(known, other, first.business_date)
-            or self._is_to_come(known, other, first.business_date, now)
+            or self._is_running(known, other, first.business_date)
+            or self._is_still_to_run(known, other, first.business_date, now)
             for other in job.after
         )
         return None if waits else first
@@ -77,22 +77,22 @@ class DueJobs:
         found = ((name, next(due_between(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
         return {name: one.instant for name, one in found if one is not None}
 
-    def preview(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
+    def due_between(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
         found = [(one, name) for name, job in self._jobs.items() for one in due_between(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one
 
     @staticmethod
-    def _runs(known: KnownRuns, job: str, day: date) -> bool:
+    def _is_running(known: KnownRuns, job: str, day: date) -> bool:
         return any(not run.finished for run in known.of_date(job, day))
 
-    def _is_to_come(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
+    def _is_still_to_run(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
         last = known.last_finished(job)
         if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
         return any(one.business_date == day for one in due_between(self._jobs[job].schedule, now, now + DATES_AHEAD))
 
-    def _plan(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
+    def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]
         since, last = known.register_job(name, now), known.last_finished(name)
         after = Due(last.due, last.business_date) if last else since
@@ -104,7 +104,7 @@ class DueJobs:
             status: Literal["failed", "skipped"] = "skipped"
             if one not in wanted:
                 note = f"catch_up: {job.schedule.catch_up}"
-            elif job.overlap != "queue" and last is not None and _within(last, one):
+            elif job.overlap != "queue" and last is not None and _was_due_during(last, one):
                 note = f"due while the run for {last.business_date} was running"
                 status = "failed" if job.overlap == "forbid" else "skipped"
             else:
@@ -114,7 +114,7 @@ class DueJobs:
         return plan
 
 
-def _within(last: ScheduledRun, one: Due) -> bool:
+def _was_due_during(last: ScheduledRun, one: Due) -> bool:
     return (
         last.started_at is not None
         and last.finished_at is not None

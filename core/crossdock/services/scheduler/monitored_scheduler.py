@@ -15,8 +15,8 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError, coded
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs import failed_starts, runner
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs import run_attempt, runner
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
@@ -28,7 +28,7 @@ from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import pending_notices, run_notices
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, hints_slow
+from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
@@ -39,19 +39,19 @@ A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Webhooks:
+class WebhookReception:
     hint_worker: HintWorker
     refused: RefusedCounts
 
 
-def report_refused(refused: RefusedCounts, metrics: Metrics) -> None:
+def report_refused_webhooks(refused: RefusedCounts, metrics: Metrics) -> None:
     for (connection, reason), number in refused.pop_counts().items():
         of = f" of {connection}" if connection else ""
         LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
-        metrics.refused(connection, reason, number)
+        metrics.count_refused_webhooks(connection, reason, number)
 
 
-class Service:
+class MonitoredScheduler:
     """Runs the jobs of a project. Once *interrupt* is set, no run starts and those in flight stop early."""
 
     def __init__(
@@ -64,14 +64,14 @@ class Service:
         notifier: Notifier | None,
         trace: Callable[[Timings], None],
         workers: WorkerPool,
-        webhooks: Webhooks | None = None,
+        webhooks: WebhookReception | None = None,
     ) -> None:
         self._webhooks = webhooks
         self._clock, self._interrupt = clock, interrupt
-        self._use(project)
+        self._use_project(project)
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
         hint_worker = webhooks.hint_worker if webhooks else None
-        self._scheduler = Scheduler(project, clock, self._run, self._ended, workers, hint_worker)
+        self._scheduler = Scheduler(project, clock, self._execute_run, self._report_ended_run, workers, hint_worker)
         self._retention = RetentionTask(clock)
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
         self._fresh: tuple[Project, Notifier | None] | None = None  # takes effect once no run is in progress
@@ -80,9 +80,9 @@ class Service:
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         self._failures, self._notify_at = 0, clock.now()  # when people are notified again of what they were not told
-        metrics.report_part("config")
+        metrics.report_part_status("config")
 
-    def _use(self, project: Project) -> None:
+    def _use_project(self, project: Project) -> None:
         self.project = project
         self.schedules: Mapping[str, Schedule] = {name: job.schedule for name, job in project.jobs.items()}
 
@@ -99,24 +99,24 @@ class Service:
 
     def poll(self) -> None:
         """Report ended runs, and start due ones. A failure is logged and reported."""
-        self._metrics.beat()
+        self._metrics.record_heartbeat()
         now = self._clock.now()
         try:
-            while self._step():
-                self._metrics.beat()
+            while self._reload_and_tick():
+                self._metrics.record_heartbeat()
                 self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
-            self._metrics.report_part("clock" if isinstance(error, ClockError) else "state", coded(error))
+            self._metrics.report_part_status("clock" if isinstance(error, ClockError) else "state", coded(error))
             LOGGER.error("cannot check which jobs are due: %s", coded(error))
-            self._report_loss(error, now)
+            self._report_unusable_state(error, now)
         else:
-            self._metrics.report_part("state")
-            self._metrics.report_part("clock")
+            self._metrics.report_part_status("state")
+            self._metrics.report_part_status("clock")
             self._looked_at, self._reported_lost = now, set()
-            self._report_waiting(now)
+            self._report_late_starts(now)
             self._send_pending_notices(now)
         for job, instant in self._scheduler.next_due().items():
-            self._metrics.due(job, instant)
+            self._metrics.set_next_due(job, instant)
 
     def apply_retention(self) -> None:
         if not self.busy and not self._interrupt.is_set():
@@ -140,34 +140,34 @@ class Service:
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing_counts())
-            self._metrics.inbox(tx.inbox.count() - failing, failing)
-        report_refused(self._webhooks.refused, self._metrics)
-        slow = self._webhooks.hint_worker.slow()
-        self._metrics.slow({partners: seconds for partners, seconds, _ in slow})
+            self._metrics.set_inbox(tx.inbox.count() - failing, failing)
+        report_refused_webhooks(self._webhooks.refused, self._metrics)
+        slow = self._webhooks.hint_worker.slow_work()
+        self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
         for partners, seconds, is_new in slow:
             if is_new:
-                hints_slow(partners, seconds)
+                log_slow_partners(partners, seconds)
 
-    def _step(self) -> bool:
+    def _reload_and_tick(self) -> bool:
         """Return False if there was nothing to do."""
         if self._fresh is not None and self._webhooks is not None:
             self._webhooks.hint_worker.stop()  # also what has begun since the last call
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
-                self._metrics.due(job, None)
+                self._metrics.set_next_due(job, None)
             fresh, self._notifier = self._fresh
-            self._use(fresh)
+            self._use_project(fresh)
             self._fresh = None
             self._scheduler.reload(self.project)
         return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
 
-    def _report_loss(self, error: CrossdockError, now: datetime) -> None:
+    def _report_unusable_state(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
             one = next(due_between(job.schedule, self._unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
-                failed_starts.record(self.project, self._clock, error, Attempt(job=name))
-                event = run_notices.could_not_start(name, one, RunMessage.of_error("", error))
+                run_attempt.store_failed_start(self.project, self._clock, error, Attempt(job=name))
+                event = run_notices.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)
 
@@ -182,82 +182,86 @@ class Service:
         catches_up = job.schedule.catch_up != "none" and now - self._started >= run_notices.LATE
         return self._started - (A_DAY if catches_up else ON_TIME)
 
-    def _report_waiting(self, now: datetime) -> None:
+    def _report_late_starts(self, now: datetime) -> None:
         """Report each run once that cannot start in time, or that waits long for another process."""
         reason = self._scheduler.held_back_by
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_notices.not_started(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_notices.not_started_event(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
-                log.say(event.summary, logging.WARNING)
+                log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
 
-    def _run(self, session: Session, due_run: DueRun) -> Report | None:
-        self._metrics.report_part("state")
+    def _execute_run(self, session: Session, due_run: DueRun) -> Report | None:
+        self._metrics.report_part_status("state")
         bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
 
         def show(tokens: int | None) -> None:
-            self._metrics.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
+            self._metrics.set_allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
 
         log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
 
         def tell(event: RunOverdue) -> None:
             if (due_run.job, Due(due_run.due, due_run.business_date)) not in self._late:
-                log.say(event.summary, logging.WARNING)
+                log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
 
-        self._log_problems(pending_notices.notify_of_killed(self.project, self._send, self._clock, due_run.job), log)
-        self._metrics.began(due_run.job)
+        self._log_problems(
+            pending_notices.notify_of_killed_run(self.project, self._send_event, self._clock, due_run.job), log
+        )
+        self._metrics.run_began(due_run.job)
         timings = log.timings(self._clock)
         try:
-            with run_notices.deadline_watched(session, due_run, self._clock, tell):
+            with run_notices.watch_deadline(session, due_run, self._clock, tell):
                 return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
 
-    def _ended(self, ended: FinishedRun) -> None:
+    def _report_ended_run(self, ended: FinishedRun) -> None:
         report = ended.report
         self._late = {each for each in self._late if each[0] != ended.job}
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
             messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
-            event = run_notices.could_not_start(ended.job, ended.due, *messages)
+            event = run_notices.could_not_start_event(ended.job, ended.due, *messages)
         else:
-            event = run_notices.ended(ended.job, ended.due, report)
-            self._metrics.sent(report.counters.requests, report.counters.throttled)
+            event = run_notices.run_ended_event(ended.job, ended.due, report)
+            self._metrics.count_requests(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
-                self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
+                self._metrics.count_records(name, {str(term): number for term, number in tally.records.items()})
             for name, counts in report.open.items():
-                self._metrics.opened(name, counts)
-        self._metrics.ended(ended.job, event.status, event.seconds)
-        log.ended(event)
-        self._notify(run_notices.compared_if_readable(self.project, event, ended.due.instant), log)
+                self._metrics.set_open_records(name, counts)
+        self._metrics.run_ended(ended.job, event.status, event.seconds)
+        log.log_end(event)
+        self._notify(run_notices.with_previous_run_if_readable(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
         if now < self._notify_at:
             return
-        problems = pending_notices.send_pending(self.project, self._send, self._clock)
+        problems = pending_notices.send_pending(self.project, self._send_event, self._clock)
         self._log_problems(problems)
-        self._told(now, are_told=not problems)
+        self._plan_next_notice_attempt(now, are_told=not problems)
 
-    def _told(self, now: datetime, *, are_told: bool) -> None:
+    def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
         self._notify_at = now if are_told else now + pending_notices.pause_after(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
         """Return whether people were notified. If not, the event of a run in the state is sent later."""
         if isinstance(event, ScheduledRunEnded):
-            problems: Sequence[str] = pending_notices.notify(self.project, self._send, event, self._clock)
-            self._told(self._clock.now(), are_told=not problems)
+            problems: Sequence[str] = pending_notices.notify_with_pending(
+                self.project, self._send_event, event, self._clock
+            )
+            self._plan_next_notice_attempt(self._clock.now(), are_told=not problems)
         else:
-            problems = self._send(event)
+            problems = self._send_event(event)
         self._log_problems(problems, log)
         return not problems
 
-    def _send(self, event: Event) -> Sequence[str]:
+    def _send_event(self, event: Event) -> Sequence[str]:
         return self._notifier.notify(event) if self._notifier else ()
 
     @staticmethod

@@ -36,7 +36,7 @@ def pause_after(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
-def notify(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
+def notify_with_pending(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
     """Send what people were not notified of before, then *event*. Return a sentence for each channel that failed."""
 
     def is_left(old: ScheduledRunEnded) -> bool:
@@ -44,11 +44,11 @@ def notify(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock)
 
     problems = send_pending(project, send, clock, is_left)
     found = send(event)
-    _remember(project, event, delivered=not found)
+    _try_store_notice_status(project, event, delivered=not found)
     return list(dict.fromkeys([*problems, *found]))
 
 
-def notify_of_killed(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
+def notify_of_killed_run(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
     """Send the event of a run of *job* whose process was killed: the process of its next attempt may be killed too."""
 
     def is_wanted(event: ScheduledRunEnded) -> bool:
@@ -72,29 +72,31 @@ def send_pending(
     seen = set[int]()
     with suppress(CrossdockError):
         while len(seen) < _MOST:
-            event = _next(project, clock.now() - older_than, seen)
+            event = _next_pending_event(project, clock.now() - older_than, seen)
             if event is None:
                 break
             if is_wanted(event):
                 if problems := send(event):
                     return list(problems)
-                _remember(project, event, delivered=True)
+                _try_store_notice_status(project, event, delivered=True)
     return []
 
 
-def _next(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
+def _next_pending_event(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
     """Return the next event, compared again: the message before may have made it a repetition."""
     with project.read_state() as tx:
         for run in tx.scheduled_runs.pending_notices("own"):
             if run.run_id not in seen:
                 seen.add(run.run_id)
-                event = event_of(tx, project, run, ended_before)
+                event = event_of_run(tx, project, run, ended_before)
                 if event is not None:
                     return event
     return None
 
 
-def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime) -> ScheduledRunEnded | None:
+def event_of_run(
+    tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime
+) -> ScheduledRunEnded | None:
     """Return the event of an ended run from its row; None if the run is gone or ended later."""
     record = tx.runs.get(run.run_id)
     if record is None or record.finished_at is None or record.finished_at > ended_before:
@@ -108,46 +110,50 @@ def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before
         status=record.status,  # type: ignore[arg-type]  # of an ended run
         seconds=record.duration.total_seconds() if record.duration is not None else 0.0,
         requests=record.requests,
-        messages=tuple(_messages(tx, run, day, record.messages)),
+        messages=tuple(_with_retry_advice(tx, run, day, record.messages)),
         previous=None,
         open=record.open or NOTHING_OPEN,
     )
-    return run_notices.compared(tx, event, run.due)
+    return run_notices.with_previous_run(tx, event, run.due)
 
 
-def _messages(tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:
+def _with_retry_advice(
+    tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]
+) -> Iterable[RunMessage]:
     known = tx.scheduled_runs.get(run.job, run.due, day)
     is_open = known is not None and not known.finished
     return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
 
 
-def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, *, delivered: bool) -> None:
+def store_notice_status(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, *, delivered: bool) -> None:
     """Store whether *recipients* know of *event*."""
     if event.run_id is None or event.due is None:
         return
     if not delivered:
         tx.scheduled_runs.add_pending_notice(PendingNotice(event.run_id, event.job, event.due), [recipients])
         return
-    tx.scheduled_runs.remove_sent_notices([event.run_id, *_covered(tx, recipients, event)], recipients)
+    tx.scheduled_runs.remove_sent_notices([event.run_id, *_runs_covered_by(tx, recipients, event)], recipients)
 
 
-def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
+def _try_store_notice_status(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
     """Store it if the state can be written. The state is opened for writing only if something changes."""
     with suppress(CrossdockError):
         with project.read_state() as tx:
             is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.pending_notices("own"))
-            is_stored = is_marked != delivered and not (delivered and _covered(tx, "own", event))
+            is_stored = is_marked != delivered and not (delivered and _runs_covered_by(tx, "own", event))
         if not is_stored:
             with closing(project.open_state()) as state, state.begin() as tx:
-                remember(tx, "own", event, delivered=delivered)
+                store_notice_status(tx, "own", event, delivered=delivered)
 
 
-def _covered(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
+def _runs_covered_by(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
     """Return the marked runs about which *event* says all that people need to know, and those that are forgotten."""
     found = []
     for run in tx.scheduled_runs.pending_notices(recipients):
         record = tx.runs.get(run.run_id)
-        if record is None or (run.job == event.job and _says_it_all(event, run.run_id, run.due, record.status)):
+        if record is None or (
+            run.job == event.job and _makes_notice_redundant(event, run.run_id, run.due, record.status)
+        ):
             found.append(run.run_id)
     return found
 
@@ -155,10 +161,10 @@ def _covered(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) 
 def _covers(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
     if old.job != event.job or old.run_id is None or old.due is None:
         return False
-    return _says_it_all(event, old.run_id, old.due, old.status)
+    return _makes_notice_redundant(event, old.run_id, old.due, old.status)
 
 
-def _says_it_all(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_status: str) -> bool:
+def _makes_notice_redundant(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_status: str) -> bool:
     """Return whether *event* has the open records of an earlier degraded run, or is the next attempt that failed."""
     if event.run_id is None or old_run >= event.run_id or not kinds_of_event(event):
         return False
@@ -167,13 +173,15 @@ def _says_it_all(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_
     return event.status not in COMPLETED and old_status not in COMPLETED and old_due == event.due
 
 
-def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
+def notify_recipients(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
     """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
-    send = sender(loaded, clock)
-    return tuple(notify(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event))
+    send = sender_of_project(loaded, clock)
+    return tuple(
+        notify_with_pending(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
+    )
 
 
-def sender(loaded: Project, clock: Clock) -> Send:
+def sender_of_project(loaded: Project, clock: Clock) -> Send:
     if loaded.notify is None:
         return lambda _: ()
     try:

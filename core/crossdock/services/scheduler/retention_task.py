@@ -28,7 +28,7 @@ class RetentionTask:
         if project.retention is None or (self._next is not None and now < self._next):
             return False
         try:
-            self._next = self._due(project, now)
+            self._next = self._due_at(project, now)
             return self._next <= now and not self._purge(project, now)
         except StateBusyError:
             return False  # a run is in progress; the next call tries again
@@ -39,7 +39,7 @@ class RetentionTask:
             return False
 
     @staticmethod
-    def _due(project: Project, now: datetime) -> datetime:
+    def _due_at(project: Project, now: datetime) -> datetime:
         with project.read_state() as tx:
             last = tx.retention.applied_at()
         return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then

@@ -25,7 +25,7 @@ LATE = timedelta(minutes=5)
 """A run that has not started this long after its due time is reported."""
 
 
-def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
+def could_not_start_event(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
     return ScheduledRunEnded(
         job=job,
         business_date=one.business_date,
@@ -39,9 +39,9 @@ def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEn
     )
 
 
-def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
+def run_ended_event(job: str, one: Due, report: Report) -> ScheduledRunEnded:
     return replace(
-        could_not_start(job, one),
+        could_not_start_event(job, one),
         run_id=report.run,
         status=report.status,
         seconds=report.seconds,
@@ -51,15 +51,15 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
     )
 
 
-def compared_if_readable(
+def with_previous_run_if_readable(
     project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
     with suppress(CrossdockError), project.read_state() as tx:
-        return compared(tx, event, due, earlier)
+        return with_previous_run(tx, event, due, earlier)
     return event
 
 
-def compared(
+def with_previous_run(
     tx: Transaction, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
     """Add the facts of the job's previous run to *event*; for a run that could not begin, also the run with the reason.
@@ -74,7 +74,7 @@ def compared(
         earlier = None
     if earlier is None and event.run_id is not None and tx.runs.follows_refusal(event.run_id):
         return replace(event, previous="failed")
-    previous = previous_run(tx, event.job, due) if earlier is None else previous_of(tx, earlier)
+    previous = previous_run(tx, event.job, due) if earlier is None else as_previous_run(tx, earlier)
     if previous is None:
         return event
     repeated = previous.is_repeated_by(due, event.status, event.open)
@@ -89,7 +89,7 @@ def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: date
     return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 
 
-def overdue(name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime) -> RunOverdue | None:
+def overdue_event(name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime) -> RunOverdue | None:
     """Return the event of an unfinished run, unless it is expected to end by `done_by`."""
     done_by = job.deadline(at.instant)
     if done_by is None or max(now, expected_end) <= done_by:
@@ -99,18 +99,18 @@ def overdue(name: str, job: JobConfig, at: Due, now: datetime, expected_end: dat
     return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
 
 
-def not_started(
+def not_started_event(
     name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
-    event = overdue(name, job, at, now, now + timedelta(seconds=expected_s))
+    event = overdue_event(name, job, at, now, now + timedelta(seconds=expected_s))
     if event is None and reason is not None and now - at.instant > LATE:
         return RunWaiting(name, at.business_date, at.instant, reason)
     return event
 
 
 @contextmanager
-def deadline_watched(
+def watch_deadline(
     session: Session, due_run: DueRun, clock: Clock, tell: Callable[[RunOverdue], None]
 ) -> Iterator[None]:
     """Call *tell* once if the run in this context is expected to end after `done_by`, or has not ended by then.
@@ -122,7 +122,7 @@ def deadline_watched(
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
 
     def is_in_time() -> bool:
-        event = overdue(due_run.job, job, at, clock.now(), expected_end)
+        event = overdue_event(due_run.job, job, at, clock.now(), expected_end)
         if event is not None:
             tell(event)
         return event is None
@@ -155,11 +155,11 @@ class PreviousRun:
 def previous_run(tx: Transaction, job: str, due: datetime) -> PreviousRun | None:
     for run in tx.scheduled_runs.listed(limit=50, job=job):
         if run.due < due and run.status not in {"running", "skipped"}:
-            return previous_of(tx, run)
+            return as_previous_run(tx, run)
     return None
 
 
-def previous_of(tx: Transaction, run: ScheduledRun) -> PreviousRun:
+def as_previous_run(tx: Transaction, run: ScheduledRun) -> PreviousRun:
     assert run.status != "running"
     record = tx.runs.get(run.run_id) if run.run_id is not None else None
     since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)

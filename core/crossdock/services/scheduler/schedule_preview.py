@@ -15,7 +15,7 @@ def preview_rows(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, 
     """Return the runs that are due in the next *days*, in their order. Times are in the zone of each job."""
     rows = []
     expected = {name: tx.scheduled_runs.expected_seconds_and_requests(name) for name in jobs}
-    for name, due in DueJobs(jobs).preview(now, now + timedelta(days=days)):
+    for name, due in DueJobs(jobs).due_between(now, now + timedelta(days=days)):
         zone = jobs[name].schedule.zone
         seconds, requests = expected[name] or (None, None)
         ends = None if seconds is None else (due.instant + timedelta(seconds=seconds)).astimezone(zone)

@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project, this_process
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, coded
 from crossdock.runs import state_session
-from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox.hint_worker import JOB, HintWorker, Partners
@@ -74,7 +74,7 @@ class Scheduler:
         self._hints: dict[Partners, Future[None]] = {}
         self._hints_failed = set[Partners]()  # whose work has failed, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
-        self._use(project)
+        self._use_project(project)
         self._state: State | None = None
         self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
         self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
@@ -87,9 +87,9 @@ class Scheduler:
     def reload(self, project: Project) -> None:
         """Continue with another config. No run may be in progress."""
         self.close()
-        self._use(project)
+        self._use_project(project)
 
-    def _use(self, project: Project) -> None:
+    def _use_project(self, project: Project) -> None:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
         self.waiting: dict[str, Due] = {}
         self.held_back_by: str | None = None
@@ -102,7 +102,7 @@ class Scheduler:
 
     def tick(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
-        if self._collect():
+        if self._collect_ended_runs():
             return True
         if not may_start:
             return False
@@ -110,14 +110,14 @@ class Scheduler:
         for job in self._project.jobs:
             self._on_time_since.setdefault(job, now - ON_TIME)
         try:
-            if self._start_hints():  # first: to look which jobs are due may need the platform
+            if self._start_hint_work():  # first: to look which jobs are due may need the platform
                 return True
-            plans, ready = self._plan(self._open_state(), now)
+            plans, ready = self._plan_runs(self._open_state(), now)
         except CrossdockError:
             self._close_state()
             raise
         self.held_back_by = None
-        started = [each for each in ready if self._start(*each)]
+        started = [each for each in ready if self._start_run(*each)]
         self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
         if started:
             return True
@@ -134,16 +134,16 @@ class Scheduler:
     def next_due(self) -> dict[str, datetime]:
         return self._due_jobs.next_due(self._clock.now())
 
-    def _collect(self) -> bool:
+    def _collect_ended_runs(self) -> bool:
         """Report what has ended. After the last run, release the lease."""
-        hints_ended = self._collect_hints()
+        hints_ended = self._collect_ended_hint_work()
         ended = [job for job, running in self._running.items() if running.future.done()]
         for job in ended:
             running = self._running.pop(job)
             try:
                 report = running.future.result()
             except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next
-                self._failed(job, running.due, as_crossdock_error(error))
+                self._report_failed_start(job, running.due, as_crossdock_error(error))
             except BaseException as error:
                 self._session = None
                 self._resources.__exit__(type(error), error, error.__traceback__)
@@ -156,7 +156,7 @@ class Scheduler:
             self._close_session()
         return bool(ended) or hints_ended
 
-    def _collect_hints(self) -> bool:
+    def _collect_ended_hint_work(self) -> bool:
         ended = [partners for partners, future in self._hints.items() if future.done()]
         for partners in ended:
             error = self._hints.pop(partners).exception()
@@ -169,12 +169,12 @@ class Scheduler:
                 LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
         return bool(ended)
 
-    def _start_hints(self) -> bool:
+    def _start_hint_work(self) -> bool:
         """Work on hints, except between partners whose last work has just failed."""
         worker = self._hint_worker
         if worker is None:
             return False
-        due = self._open_state().run_read_only(lambda tx: worker.due(self._project, tx))
+        due = self._open_state().run_read_only(lambda tx: worker.due_work(self._project, tx))
         due = {each: streams for each, streams in due.items() if each not in self._hints.keys() | self._hints_failed}
         if not due:
             return False
@@ -192,49 +192,49 @@ class Scheduler:
             self._hints[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
         return True
 
-    def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
+    def _plan_runs(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
-            plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
-            early = [] if self._is_clock_checked(now) else self._begun_early(tx, now)
+            plans = self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
+            early = [] if self._is_clock_checked(now) else self._runs_ahead_of_clock(tx, now)
         if early or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock_with_platform(now)
         if early and self._is_clock_checked(now):
-            plans = self._without_early(state, early, now)
+            plans = self._remove_early_and_replan(state, early, now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
-            found = ((plan, self._due_jobs.may_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
+            found = ((plan, self._due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
             ready = [(plan, start) for plan, start in found if start is not None]
-            ready.sort(key=lambda item: self._order(tx, *item))
+            ready.sort(key=lambda item: self._start_order(tx, *item))
         if not ready:
-            self._skip(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
+            self._store_skipped_runs(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
         return plans, self._without_conflicts(ready)
 
-    def _begun_early(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
+    def _runs_ahead_of_clock(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
         """Return the runs that are due or ended only later than *now*: the clock was ahead when they began."""
         skew_s = self._project.platform.max_clock_skew_s
         return [] if skew_s is None else tx.scheduled_runs.finished_after(now + timedelta(seconds=skew_s))
 
-    def _without_early(self, state: State, early: list[ScheduledRun], now: datetime) -> list[DueJob]:
+    def _remove_early_and_replan(self, state: State, early: list[ScheduledRun], now: datetime) -> list[DueJob]:
         """Remove the *early* runs, which would stand for those that are due at their times, and plan again."""
         for run in early:
             message = "the run of %s for %s began when the clock was ahead, and does not count: it runs when it is due"
             LOGGER.warning(message, run.job, run.business_date)
         with state.begin() as tx:
             tx.scheduled_runs.remove(early, now)
-            return self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
+            return self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
 
     def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
             compared = check_clock(self._project.platform, self._clock, self._project.probed_resources[0])
-            self._checked_offset_s = self._offset_s(now) if compared else None
+            self._checked_offset_s = self._clock_offset_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:
         checked_s = self._checked_offset_s
-        return checked_s is not None and abs(self._offset_s(now) - checked_s) <= CLOCK_SET_S
+        return checked_s is not None and abs(self._clock_offset_s(now) - checked_s) <= CLOCK_SET_S
 
-    def _offset_s(self, now: datetime) -> float:
+    def _clock_offset_s(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
     def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
@@ -249,11 +249,11 @@ class Scheduler:
         return chosen
 
     @staticmethod
-    def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
+    def _start_order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
         seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 
-    def _start(self, plan: DueJob, start: Due) -> bool:
+    def _start_run(self, plan: DueJob, start: Due) -> bool:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
             opened = self._open_session(Attempt(due_run, waits=True))
@@ -264,20 +264,20 @@ class Scheduler:
             self._close_state()
             raise
         except CrossdockError as error:
-            self._failed(plan.job, start, error)
+            self._report_failed_start(plan.job, start, error)
             return False
-        _log_failed(plan)
+        _log_failed_runs(plan)
         self._running[plan.job] = _Running(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
-    def _failed(self, job: str, one: Due, error: CrossdockError) -> None:
+    def _report_failed_start(self, job: str, one: Due, error: CrossdockError) -> None:
         """Report a failure once, however often the run is retried."""
         self._postponed.add(job)
         if self._reported.get(job) != (one, str(error)):
             self._reported[job] = one, str(error)
             self._on_end(FinishedRun(job, one, None, error))
 
-    def _skip(self, state: State, plans: list[DueJob], now: datetime) -> None:
+    def _store_skipped_runs(self, state: State, plans: list[DueJob], now: datetime) -> None:
         if not plans:
             return
 
@@ -294,7 +294,7 @@ class Scheduler:
             except StateBusyError:
                 return  # the process that is running writes them, or a later call does
         for plan in plans:
-            _log_failed(plan)
+            _log_failed_runs(plan)
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
@@ -317,7 +317,7 @@ class Scheduler:
             self._state = None
 
 
-def _log_failed(plan: DueJob) -> None:
+def _log_failed_runs(plan: DueJob) -> None:
     for each in plan.skipped:
         if each.status == "failed":
-            RunLog(each.job, each.business_date).say(f"failed: {each.note}", logging.ERROR)
+            RunLog(each.job, each.business_date).log(f"failed: {each.note}", logging.ERROR)

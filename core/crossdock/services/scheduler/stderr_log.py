@@ -13,7 +13,7 @@ from typing import Any, Literal
 from crossdock.printable import printable, printable_lines
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.hint_worker import Partners, Worked
+from crossdock.services.inbox.hint_worker import Partners, WorkResult
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
@@ -52,7 +52,7 @@ def print_notice(text: str) -> None:
         sys.stderr.flush()
 
 
-def warn(text: str) -> None:
+def log_warning(text: str) -> None:
     _WARNINGS.warning(text)
 
 
@@ -78,12 +78,12 @@ class _JsonFormatter(logging.Formatter):
 class WebhookLog(Silent):
     """Logs the warnings of runs that deliver the records of webhooks."""
 
-    def warn(self, text: str) -> None:
+    def log_warning(self, text: str) -> None:
         _WARNINGS.warning(text)
 
 
-def hints_ended(partners: Partners, worked: Worked) -> None:
-    of = _webhooks_of(partners)
+def log_hint_work(partners: Partners, worked: WorkResult) -> None:
+    of = _webhooks_text(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
         LOGGER.warning("%s: %s, %s failed: see 'crossdock records list --state inbox'", of, records, failed)
@@ -91,13 +91,13 @@ def hints_ended(partners: Partners, worked: Worked) -> None:
         LOGGER.info("%s: %s", of, records)
 
 
-def hints_slow(partners: Partners, seconds: float) -> None:
+def log_slow_partners(partners: Partners, seconds: float) -> None:
     text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
     systems = " or ".join(filter(None, partners))
-    LOGGER.warning(text, _webhooks_of(partners), duration_text(seconds), systems)
+    LOGGER.warning(text, _webhooks_text(partners), duration_text(seconds), systems)
 
 
-def _webhooks_of(partners: Partners) -> str:
+def _webhooks_text(partners: Partners) -> str:
     return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 
@@ -118,25 +118,25 @@ class RunLog(Silent):
             self.facts["tenant"] = tenant
 
     def timings(self, clock: Clock) -> Timings:
-        return Timings(clock, self, self._begun)
+        return Timings(clock, self, self._log_start)
 
-    def _begun(self, report: Report) -> None:
+    def _log_start(self, report: Report) -> None:
         self.facts["run"] = report.run
-        self.say("started")
+        self.log("started")
 
-    def warn(self, text: str) -> None:
+    def log_warning(self, text: str) -> None:
         _WARNINGS.warning(text, extra=self.facts)
 
     def allowance(self, tokens: int | None) -> None:
         self._show(tokens)
 
-    def ended(self, event: ScheduledRunEnded) -> None:
+    def log_end(self, event: ScheduledRunEnded) -> None:
         level, why = _LEVELS.get(event.status, logging.ERROR), error_texts(event.messages)
         if event.open.total:
             why.append(f"open: {event.open}")
         text = f"{event.status} after {duration_text(event.seconds)}{': ' * bool(why)}" + "\n".join(why)
         errors = [each.as_json() for each in event.messages if each.level == "error"]
-        self.say(text, level, status=event.status, seconds=round(event.seconds, 3), errors=errors or None)
+        self.log(text, level, status=event.status, seconds=round(event.seconds, 3), errors=errors or None)
 
-    def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
+    def log(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
         LOGGER.log(level, "%s: %s", self._name, text, extra=self.facts | facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -19,10 +20,10 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs.intake_log import NoIntake
-from crossdock.services.inbox.webhook_endpoints import endpoints
-from crossdock.services.system_check import disk_space
+from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import size_text
 from crossdock.values.display_times import duration_text
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
@@ -41,48 +42,54 @@ def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 def findings_of_platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test the state, the platform and the disks."""
-    state = _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
+    state = _finding_of_test(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
     yield "state", state
-    yield from _platform(loaded)
+    yield from _platform_findings(loaded)
     if state.ok:  # otherwise the allowance fails for the same reason
-        yield "allowance", _try(lambda: _allowance(loaded))
-        yield from (("disk", finding) for finding in disk_space.findings(loaded))
+        yield "allowance", _finding_of_test(lambda: _allowance_text(loaded))
+        yield from (("disk", finding) for finding in disk_findings(loaded))
 
 
 def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[Finding]:
     """Test one connection, as a source, as a target and as a sender of webhooks."""
     answers = True
-    for finding in _reached(connection):
+    for finding in _source_findings(connection):
         answers = answers and finding.ok
         yield finding
-    yield from (_beliefs(stream) for _, stream in connection.named_streams() if stream.reads_changes and answers)
+    yield from (
+        _finding_about_change_reading(stream)
+        for _, stream in connection.named_streams()
+        if stream.reads_changes and answers
+    )
     sent = {scope.namespace for scope in loaded.scopes.values() if scope.target == connection.name}
-    shortened = (_shortened_key(stream, sent) for stream in connection.streams)
+    shortened = (_ambiguous_key_finding(stream, sent) for stream in connection.streams)
     yield from (finding for finding in shortened if finding is not None)
-    yield from _declared(loaded, connection)
+    yield from _webhook_and_target_findings(loaded, connection)
 
 
-def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
+def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Iterator[Finding]:
     try:
         if connection.webhooks is not None:
-            yield _try(partial(_receive, connection), "the secrets of its webhooks can be used")
+            yield _finding_of_test(
+                partial(_read_webhook_secrets, connection), "the secrets of its webhooks can be used"
+            )
         target = connection.target(loaded.platform.tenant, SystemClock())
     except CrossdockError as error:
-        yield _failed(error)
+        yield _failed_finding(error)
         return
     if target is not None:
-        yield _try(target.reach)
+        yield _finding_of_test(target.reach)
 
 
-def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
+def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     try:
         access = platform_access.check_access(loaded.platform, loaded.probed_resources)
     except CrossdockError as error:
-        yield "platform", _failed(error)
+        yield "platform", _failed_finding(error)
         return
     yield "platform", Finding(ok=True, text=access.text)
-    yield "clock", _try(partial(_clock, loaded.platform, access.ahead_s))
+    yield "clock", _finding_of_test(partial(_clock_text, loaded.platform, access.ahead_s))
     for resource in access.unreadable:
         if resource in loaded.looked_up_resources:
             yield (
@@ -102,7 +109,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     yield "scopes", Finding(ok=not compared.missing, text=compared.text, code=code)
 
 
-def _clock(profile: Profile, ahead_s: float | None) -> str:
+def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
     platform_access.check_clock_difference(profile, ahead_s)
@@ -115,7 +122,7 @@ def _plural(resource: str) -> str:
     return f"{resource.replace('_', ' ')}s"
 
 
-def _allowance(loaded: Project) -> str:
+def _allowance_text(loaded: Project) -> str:
     with loaded.read_state() as tx:
         earlier = tx.buckets.get("platform")
     known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)
@@ -123,19 +130,19 @@ def _allowance(loaded: Project) -> str:
     return f"{limit_text(known)}{shared}"
 
 
-def _try(test: Callable[[], str | None], text: str = "") -> Finding:
+def _finding_of_test(test: Callable[[], str | None], text: str = "") -> Finding:
     """Return the result of *test*: its error, or the text that it returns, or else *text*."""
     try:
         return Finding(ok=True, text=test() or text)
     except CrossdockError as error:
-        return _failed(error)
+        return _failed_finding(error)
 
 
-def _failed(error: CrossdockError) -> Finding:
+def _failed_finding(error: CrossdockError) -> Finding:
     return Finding(ok=False, text=str(error), code=error.code, category=error.category)
 
 
-def _beliefs(stream: Stream[Any]) -> Finding:
+def _finding_about_change_reading(stream: Stream[Any]) -> Finding:
     """Describe what a stream of changes assumes about its source, and how that is checked."""
     cursor = stream.cursor.column if stream.cursor else ""
     text = f"{stream.name}: reads what the source marks as changed{cursor and f', by {cursor}'}; "
@@ -152,7 +159,7 @@ def _beliefs(stream: Stream[Any]) -> Finding:
     return Finding(ok=True, text=text)
 
 
-def _shortened_key(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | None:
+def _ambiguous_key_finding(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | None:
     """Find external ids of records *sent* in these namespaces whose key is what is left behind the namespace."""
     told = None if stream.ours is None else stream.ours.member  # by the external id as it is, before it is shortened
     for name in (each for each in stream.key if each != told):
@@ -164,28 +171,30 @@ def _shortened_key(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | Non
     return None
 
 
-def _receive(connection: Connection) -> None:
-    endpoints([connection], SystemClock())
+def _read_webhook_secrets(connection: Connection) -> None:
+    endpoints_by_connection([connection], SystemClock())
 
 
-def _reached(connection: Connection) -> Iterator[Finding]:
+def _source_findings(connection: Connection) -> Iterator[Finding]:
     """Test whether the account is connected, if a person has to do that, and then the connection."""
-    access = _access(connection)
+    access = _authorization_finding(connection)
     if access is not None:
         yield access
     if access is None or access.ok:
-        yield from _connection(connection)
+        yield from _connector_check_findings(connection)
 
 
-def _access(connection: Connection) -> Finding | None:
+def _authorization_finding(connection: Connection) -> Finding | None:
     try:
         api = connection.api
     except CrossdockError as error:
-        return _failed(error)
-    return _try(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
+        return _failed_finding(error)
+    return (
+        _finding_of_test(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
+    )
 
 
-def _connection(connection: Connection) -> Iterator[Finding]:
+def _connector_check_findings(connection: Connection) -> Iterator[Finding]:
     check = connection.connector.check
     if check is None and connection.connector.api is None:
         return
@@ -196,7 +205,7 @@ def _connection(connection: Connection) -> Iterator[Finding]:
                 context = connection.context(run)
                 yield from _first_pages(connection, context) if check is None else _checked(connection, check, context)
         except CrossdockError as error:
-            yield _failed(error)
+            yield _failed_finding(error)
 
 
 def _checked(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
@@ -214,3 +223,31 @@ def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Find
             first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
         shown = "has no records" if first is None else f"{first.source} responds"
         yield Finding(ok=True, text=f"{stream.name}: {shown}")
+
+
+ALWAYS = 64 * 2**20
+"""Bytes that a run needs on each disk for logs of the database and temporary files."""
+COPIES, PLANNED, STORED = 2, 1, 3
+"""How many copies of a file may exist at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as
+the raw form, the payload and the request of each record.
+"""
+
+
+def disk_findings(loaded: Project) -> Iterator[Finding]:
+    """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
+    with loaded.read_state() as tx:
+        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scopes)
+    needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
+    if loaded.state_url.drivername == "sqlite":
+        needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))
+    disks: dict[int, list[tuple[str, Path, int]]] = {}
+    for name, folder, times in needs:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        disks.setdefault(there.stat().st_dev, []).append((name, there, times))
+    for uses in disks.values():
+        free = shutil.disk_usage(uses[0][1]).free
+        need = ALWAYS + read * sum(times for *_, times in uses)
+        places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
+        seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
+        text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
+        yield Finding(ok=free >= need, text=text if free >= need else f"{text}; free some space, or move 'spool'")

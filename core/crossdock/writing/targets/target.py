@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.mapping.external_id_members import NameMembers
-from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
+from crossdock.mapping.own_external_ids import DEFAULT_FORM, external_id_of
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
@@ -281,7 +281,7 @@ class RecordNames:
         """Raise RecordError if the target cannot give this record an external id."""
         kind, name = self.resources[resource], self.name_of(resource, namespace, key)
         divided = kind.divided_name
-        texts = [name or ""] if divided is None else divided.of(namespace, key).values()
+        texts = [name or ""] if divided is None else divided.members_of_key(namespace, key).values()
         if any(len(text) > kind.name_limit for text in texts):
             message = f"namespace and record key together exceed {kind.name_limit} characters"
             raise RecordError("invalid_draft", message, pointer=kind.name_pointer)
@@ -289,7 +289,7 @@ class RecordNames:
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """Return the record's external id at the target, by which it can be looked up; None if it has none."""
         kind = self.resources[resource]
-        return None if kind.name_member is None else name_of(kind.name_form, namespace, key)
+        return None if kind.name_member is None else external_id_of(kind.name_form, namespace, key)
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""
@@ -304,7 +304,7 @@ class RecordNames:
         """Return the members of a payload that hold this external id: one, or those of `TargetResource.name_parts`."""
         kind = self.resources[resource]
         if (divided := kind.divided_name) is not None:
-            return divided.of_name(name)
+            return divided.members_of_external_id(name)
         return {} if kind.name_member is None else {kind.name_member: name}
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
@@ -511,7 +511,7 @@ class Target(Requests, Answers):
 def unknown_name(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
-    most = max(1, kind.name_limit - len(name_of(kind.name_form, _UNKNOWN, "")))
+    most = max(1, kind.name_limit - len(external_id_of(kind.name_form, _UNKNOWN, "")))
     parts = 1 if kind.divided_name is None else kind.divided_name.key_parts
     return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * parts))
 

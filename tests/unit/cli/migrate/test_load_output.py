@@ -48,8 +48,8 @@ def test_a_wave_is_said_once_and_shown_always(capsys: pytest.CaptureFixture[str]
     bars = Bars()
     for wanted in (True, False):
         output = LoadOutput(bars, wanted=wanted)
-        output.proceeding(WaveProgress(LOTS, 1, 4, None, None))
-        output.proceeding(WaveProgress(LOTS, 2, 4, None, None))
-        output.tell("waiting: paused")
+        output.show_progress(WaveProgress(LOTS, 1, 4, None, None))
+        output.show_progress(WaveProgress(LOTS, 2, 4, None, None))
+        output.show_message("waiting: paused")
         assert capsys.readouterr().err == ("wave 3 of 7: lots: 1 of 4 records\nwaiting: paused\n" if wanted else "")
     assert bars.wholes == 2 * [("wave 3 of 7: lots", 1, 4, ""), ("wave 3 of 7: lots", 2, 4, "")]

@@ -10,13 +10,13 @@ from tests.conftest import PIN
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import Reference
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
-from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, match_counts
+from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, count_matches
 
 
 def index(*values: LiveValue) -> LiveIndex:
@@ -61,10 +61,10 @@ def test_a_record_is_taken_over_once() -> None:
 def test_a_record_that_is_listed_again_replaces_the_earlier_one() -> None:
     """In the same list and in a later one; also if it has no value any more, or belongs to others."""
     live = index(LiveValue("p1", "A"), LiveValue("p2", "B"), LiveValue("p1", "C"))
-    assert [live.found(each) for each in "ABC"] == [[], [("p2", False)], [("p1", False)]]
+    assert [live.find(each) for each in "ABC"] == [[], [("p2", False)], [("p1", False)]]
     live.add([LiveValue("p2", None), LiveValue("p3", "C")])
     live.sort()
-    assert [live.found(each) for each in "ABC"] == [[], [], [("p1", False), ("p3", False)]]
+    assert [live.find(each) for each in "ABC"] == [[], [], [("p1", False), ("p3", False)]]
     assert len(live) == 2
 
 
@@ -119,14 +119,14 @@ def test_any_catalogues_are_matched_as_a_simple_model_says(
         else:
             assert (said[number] == "created") == (kind == "none")
             assert kind == "none" or "sku" in said[number]
-    assert match_counts(made, wanted) == MatchCounts(kinds["one"], kinds["several"], kinds["none"])
+    assert count_matches(made, wanted) == MatchCounts(kinds["one"], kinds["several"], kinds["none"])
 
 
 def test_a_record_of_others_under_our_name_is_a_conflict() -> None:
     """Unless it is the one that is taken over."""
     made = index(LiveValue("p1", "A"), LiveValue("p2", "B"), LiveValue("p3", "C"))
     holders = {0: "p1", 1: "p9", 2: "p9"}
-    assert match_counts(made, ["A", "B", "X", "Y", "C"], named=holders.get) == MatchCounts(2, 0, 1, (1, 2))
+    assert count_matches(made, ["A", "B", "X", "Y", "C"], named=holders.get) == MatchCounts(2, 0, 1, (1, 2))
 
 
 def simple(live: list[tuple[str | None, str]], earlier: list[str | None], value: str | None) -> str:

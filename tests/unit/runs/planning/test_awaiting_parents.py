@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.draft_records import drafted
-from crossdock.runs.planning.references import References, ScopedKey, key_hashes
-from crossdock.runs.planning.unchanged_waits import Idle
+from crossdock.runs.planning.draft_records import draft_of_record
+from crossdock.runs.planning.references import References, ScopedKey
+from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ def held(state: State, *pairs: tuple[str, str]) -> AwaitingParents:
     records = AwaitingParents(BOUND, state, references, {BOUND.scope})
     for key, parent in pairs:
         read = account(BOUND, key, parent)
-        members, found = drafted(BOUND, read.record)
+        members, found = draft_of_record(BOUND, read.record)
         assert records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=False)
     return records
 
@@ -39,7 +40,7 @@ def test_a_record_that_waits_for_another_kind_is_not_held(state: State) -> None:
     records = AwaitingParents(BOUND, state, References("platform"), {BOUND.scope})
     elsewhere: ScopedKey = (Scope("platform", "ledger_account", "other"), "P")
     assert not records.add(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
-    assert records.discard() == 0
+    assert records.discard_all() == 0
 
 
 def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
@@ -48,8 +49,8 @@ def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
     assert (records.ready(), records.cycle_breakers()) == ([], [])
     bind(state, "P")
     (ready,) = records.ready()
-    assert records.pop(ready).record.key == "A"
-    assert records.discard() == 1
+    assert records.pop_held(ready).record.key == "A"
+    assert records.discard_all() == 1
 
 
 def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
@@ -58,12 +59,12 @@ def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
     hashes = key_hashes(["A", "B"])
     assert records.ready() == []
     assert records.cycle_breakers() == [hashes["A"]]
-    read, members = records.open(hashes["A"])
+    read, members = records.open_without_missing(hashes["A"])
     assert (read.record.key, "parentId" in members) == ("A", False)
     assert records.cycle_breakers() == [hashes["B"]]
     bind(state, "A")
     assert records.ready() == [hashes["B"]]
-    records.pop(hashes["B"])
+    records.pop_held(hashes["B"])
     bind(state, "B")
     assert records.ready() == [hashes["A"]]
 
@@ -71,13 +72,13 @@ def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
 def test_an_opened_record_that_was_rejected_is_released(state: State) -> None:
     """Its dead letter replaces it; only the others still wait."""
     records = held(state, ("A", "B"), ("B", "A"))
-    read, _ = records.open(key_hashes(["A"])["A"])
+    read, _ = records.open_without_missing(key_hashes(["A"])["A"])
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)
         tx.dead_letters.put(
             [DeadLetter(read.identity, "delivery", "rejected", None, "", {}, None)], run_id=run_id, at=AT
         )
-    assert records.discard() == 1
+    assert records.discard_all() == 1
 
 
 def test_a_bound_record_is_not_opened(state: State) -> None:
@@ -85,7 +86,7 @@ def test_a_bound_record_is_not_opened(state: State) -> None:
     references = References("platform")
     records = AwaitingParents(BOUND, state, references, {BOUND.scope})
     read = account(BOUND, "A", "A")
-    members, found = drafted(BOUND, read.record)
+    members, found = draft_of_record(BOUND, read.record)
     records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=True)
     assert records.cycle_breakers() == []
 
@@ -94,9 +95,9 @@ def test_a_record_that_is_read_again_is_forgotten(state: State) -> None:
     """Its stream decides about the new version; keys that are not held do not count."""
     records = held(state, ("A", "P"), ("B", "P"))
     hashes = key_hashes(["A", "C"])
-    assert records.forget(hashes.values()) == 1
+    assert records.remove(hashes.values()) == 1
     assert len(records) == 1
-    assert records.discard() == 1
+    assert records.discard_all() == 1
 
 
 def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> None:
@@ -110,18 +111,18 @@ def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> Non
 def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> None:
     """Without `settle`, as after a kill, the next run decides about all of it."""
     records = held(state, ("A", "B"), ("B", "A"), ("C", "P"))
-    records.add_idle(Idle(version="1"))
+    records.add_idle(IdleWaits(version="1"))
     rows = [account(BOUND, key, "P") for key in "ABC"]
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)
         waits = [WaitingRecord(read.identity, [{"key": "P"}], read.record.raw()) for read in rows]
         tx.waiting_records.put(waits, run_id=run_id, at=AT)
-    records.open(key_hashes(["A"])["A"])
+    records.open_without_missing(key_hashes(["A"])["A"])
 
     def marks() -> dict[str, bool]:
         with state.read_only() as tx:
             return {each.identity.key: each.idle_under is not None for each in tx.waiting_records.waits(BOUND.name)}
 
     assert marks() == {"A": False, "B": False, "C": False}
-    records.settle()
+    records.make_idle()
     assert marks() == {"A": False, "B": True, "C": True}

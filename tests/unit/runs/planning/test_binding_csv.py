@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.runs.planning.accounts import platform_target
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs.planning.binding_csv import COLUMNS, export, import_bindings
-from crossdock.runs.planning.references import key_hashes
+from crossdock.runs.planning.binding_csv import COLUMNS, export_bindings, import_bindings
 from crossdock.state import Scope, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ def imported(state: State, path: Path) -> int:
 def exported(state: State) -> list[str]:
     out = io.StringIO()
     with state.read_only() as tx:
-        number = export(tx, out)
+        number = export_bindings(tx, out)
     header, *rows = out.getvalue().splitlines()
     assert (header, number) == (HEADER, len(rows))
     return sorted(rows)

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.resources import CustomerDraft, Reference
 from crossdock.runs.planning import draft_records
-from crossdock.runs.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import draft_of_record
 from crossdock.values.records import Record
 
 SECRET = "Erika Mustermann"
@@ -30,7 +30,7 @@ def mapped(to_resource: Callable[[Record], Any], key: str = "A") -> tuple[dict[s
     bound.stream.to_resource = to_resource  # type: ignore[method-assign, assignment]
     record = account(bound, key).record
     record.row["NOTE"] = SECRET
-    return drafted(bound, record)
+    return draft_of_record(bound, record)
 
 
 def raising(error: BaseException) -> Callable[[Record], Any]:
@@ -43,7 +43,7 @@ def raising(error: BaseException) -> Callable[[Record], Any]:
 def test_members_and_references() -> None:
     """The members have wire names, and the references among them are listed."""
     bound = bound_accounts()
-    members, references = drafted(bound, account(bound, "A", "P").record)
+    members, references = draft_of_record(bound, account(bound, "A", "P").record)
     assert references == [Reference("ledger_account", "P")]
     assert members == {"code": "A", "name": "x", "type": "asset", "parentId": references[0]}
 

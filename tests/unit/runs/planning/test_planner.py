@@ -16,6 +16,7 @@ from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
@@ -23,7 +24,7 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.references import References, key_hashes
+from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -107,9 +108,9 @@ class Run:
                     with self.state.begin() as tx:
                         chunk.write(tx)
             chunks = planner.next_round()
-        planner.pass_over(reads)
+        planner.count_carried_on(reads)
         planner.finish()
-        self.tally.count("carried_on", self.held.discard())
+        self.tally.count("carried_on", self.held.discard_all())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
         for key in keys:

@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 import xxhash
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
-from crossdock.runs.planning.references import References, earlier_keys, found_in, key_hashes
+from crossdock.runs.planning.references import References, references_in, untrimmed_keys
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 
@@ -43,7 +44,7 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     bind(state, Scope("platform", "customer", "wms"), "17850", "cus_1")
     bind(state, Scope("platform", "product", "wms"), "A", "prd_1")
     references = References("platform")
-    keys = references.scoped_keys(found_in(MEMBERS), wms)
+    keys = references.scoped_keys(references_in(MEMBERS), wms)
     with state.begin() as tx:
         references.look_up(keys, tx)
     assert references.missing(keys) == [(Scope("platform", "product", "site"), "B")]
@@ -51,7 +52,7 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     with state.begin() as tx:
         references.look_up(keys, tx)
     assert references.missing(keys) == []
-    assert references.resolved(MEMBERS, wms) == {
+    assert references.resolve(MEMBERS, wms) == {
         "customerId": "cus_1",
         "items": [{"productId": "prd_1", "quantity": Decimal("1.5")}, {"productId": "prd_2", "quantity": 2}],
     }
@@ -63,15 +64,15 @@ def test_a_plan_resolves_a_planned_record_to_a_placeholder(state: State) -> None
     references = References("platform", {(scope, key_hashes(["17850"])["17850"])})
     reference = {"customerId": Reference("customer", "17850")}
     with state.begin() as tx:
-        references.look_up(references.scoped_keys(found_in(reference), wms), tx)
-    assert references.resolved(reference, wms) == {"customerId": "<customer wms:17850>"}
+        references.look_up(references.scoped_keys(references_in(reference), wms), tx)
+    assert references.resolve(reference, wms) == {"customerId": "<customer wms:17850>"}
 
 
 def test_dates_and_times_become_the_text_that_the_state_stores() -> None:
     """A date or an instant equals the payload that was accepted before, so it is not a change."""
     east = timezone(timedelta(hours=2))
     members = {"expiresOn": date(2026, 3, 29), "placedAt": datetime(2026, 3, 29, 3, tzinfo=east)}
-    assert References("platform").resolved(members, wms) == {
+    assert References("platform").resolve(members, wms) == {
         "expiresOn": "2026-03-29",
         "placedAt": "2026-03-29T01:00:00Z",
     }
@@ -104,12 +105,12 @@ def test_a_reference_finds_a_record_that_was_stored_before_keys_were_trimmed(sta
     wanted = {"items": [Reference("product", key) for key in ("0017", "0018", "a b")]}
     rejected = [identified(*each) for each in (("wms.products", "%09L1"), ("wms.products", "L2"), ("other", "L3%20"))]
     with state.begin() as tx:
-        references.look_up(references.scoped_keys(found_in(wanted), wms), tx)
-        assert earlier_keys(tx, scope) == {"0017": "%200017"}
+        references.look_up(references.scoped_keys(references_in(wanted), wms), tx)
+        assert untrimmed_keys(tx, scope) == {"0017": "%200017"}
         run = tx.runs.start(business_date="2026-01-01", at=AT)
         letters = [DeadLetter(each, "mapping", "bad_value", None, "", {}, None) for each in rejected]
         tx.dead_letters.put(letters, run_id=run, at=AT)
         waits = WaitingRecord(identified("wms.products", "L4%20"), [], {})
         tx.waiting_records.put([waits], run_id=run, at=AT)
-        assert earlier_keys(tx, scope, "wms.products") == {"0017": "%200017", "L1": "%09L1", "L4": "L4%20"}
-    assert references.resolved(wanted, wms) == {"items": ["prd_1", "prd_3", "prd_4"]}
+        assert untrimmed_keys(tx, scope, "wms.products") == {"0017": "%200017", "L1": "%09L1", "L4": "L4%20"}
+    assert references.resolve(wanted, wms) == {"items": ["prd_1", "prd_3", "prd_4"]}

@@ -30,7 +30,7 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
-from crossdock.runs.planning.removals import _keys, _without
+from crossdock.runs.planning.removals import _as_key_series, _remove_and_count
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
@@ -231,7 +231,7 @@ class Model:
 def test_without_counts_what_it_leaves_out(keys: set[int], others: set[int]) -> None:
     """The rest equals a plain set difference, and the other keys are counted."""
     terms: Counter[Term] = Counter()
-    rest = _without(_keys(keys), _keys(others), terms, "ignored")
+    rest = _remove_and_count(_as_key_series(keys), _as_key_series(others), terms, "ignored")
     assert set(rest) == keys - others
     assert terms["ignored"] == len(keys & others)
 

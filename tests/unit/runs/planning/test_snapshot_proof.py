@@ -21,9 +21,9 @@ from crossdock.runs.planning.snapshot_proof import (
     Blocker,
     Completeness,
     SnapshotFacts,
-    blocker,
-    fewer_rows,
-    other_keys,
+    fewer_rows_warning,
+    find_blocker,
+    other_keys_warning,
 )
 from crossdock.state import PastSnapshot, State
 from crossdock.values.records import Proof, RawBatch
@@ -37,13 +37,13 @@ COUNTED = Proof(lambda: "new", counted=True)
 def collected(*proofs: Proof | None) -> Completeness:
     completeness = Completeness()
     batches = [RawBatch("a", pl.DataFrame(), proof=proof) for proof in proofs]
-    assert list(completeness.watched(batches)) == batches
+    assert list(completeness.collect_proofs(batches)) == batches
     return completeness
 
 
 def seen(*proofs: Proof | None) -> tuple[bool, bool, str | None]:
     completeness = collected(*proofs)
-    return completeness.counted, completeness.cut, completeness.content()
+    return completeness.counted, completeness.cut, completeness.content_name()
 
 
 def test_a_snapshot_is_as_complete_as_its_worst_part() -> None:
@@ -77,7 +77,7 @@ def reason(
         for age, rows in enumerate(past):
             snapshot = PastSnapshot(rows or 10, rows)
             tx.snapshots.remember(BOUND.name, f"old-{age}", snapshot, at=AT - timedelta(days=age))
-        return blocker(tx, BOUND, facts, filtered)
+        return find_blocker(tx, BOUND, facts, filtered)
 
 
 def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_without_a_count_the_usual_size_is_required(state: State, tmp_path: Path
 @given(rows=st.integers(0, 3000), past=st.lists(st.integers(0, 3000), max_size=3))
 def test_a_short_snapshot_is_named(rows: int, past: list[int]) -> None:
     """It has more than 20 percent and at least 10 rows fewer than each of the previous ones."""
-    text = fewer_rows(BOUND, rows, [PastSnapshot(earlier, None) for earlier in past])
+    text = fewer_rows_warning(BOUND, rows, [PastSnapshot(earlier, None) for earlier in past])
     is_short = bool(past) and rows * 5 < min(past) * 4 and min(past) - rows >= FEWER_ROWS
     assert (text is not None) is is_short
     assert text is None or text.startswith(f"the snapshot has {rows:,} rows; the previous ones had {past[0]:,}")
@@ -142,5 +142,5 @@ def test_a_short_snapshot_is_named(rows: int, past: list[int]) -> None:
 @given(known=st.integers(0, 300), gone=st.integers(0, 300), new=st.integers(0, 300))
 def test_a_snapshot_with_other_keys_is_named(known: int, gone: int, new: int) -> None:
     """Both the records that are gone and at least 10 new ones are more than half of the known ones."""
-    text = other_keys(known, min(gone, known), new)
+    text = other_keys_warning(known, min(gone, known), new)
     assert (text is not None) is (new >= FEWER_ROWS and new * 2 > known and min(gone, known) * 2 > known)

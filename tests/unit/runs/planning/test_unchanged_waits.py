@@ -17,9 +17,9 @@ from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Settings
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index
@@ -46,7 +46,7 @@ def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bo
     """The keys of the records to decide about; all of them are found."""
     records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
     with state.read_only() as tx:
-        found = [each.identity.key for each in records.take_up(tx, unsettled)]
+        found = [each.identity.key for each in records.waiting_to_decide(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
     return found
 
@@ -101,11 +101,11 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
     )
     records = UnchangedWaits(BOUND, takes_up_all=False)
     with state.read_only() as tx:
-        assert records.take_up(tx, []) == []
+        assert records.waiting_to_decide(tx, []) == []
         found = compare(
             latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
         )
-        assert sorted(each.identity.key for each in records.follow(tx, found, [])) == ["B", "C"]
+        assert sorted(each.identity.key for each in records.release_children(tx, found, [])) == ["B", "C"]
     assert [each.identity.key for each in records.left.values()] == ["D"]
 
 

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import replace
 
 from crossdock.config.project.project import Project
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.planning.references import key_hashes
 from crossdock.state import StoredBatch
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
@@ -45,7 +45,7 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
     if not planned and (error := found.errors.get(stream)) is not None:
         raise error
     if planned:
-        return _made(project, target, planned[-1], clock)
+        return _new_file(project, target, planned[-1], clock)
     stored = _last_file(project, stream, wanted)
     if stored is None or not stored.body:
         hint = "'crossdock plan' shows what would be handed over, and 'crossdock records list' what is refused"
@@ -58,7 +58,7 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
     return stored.name, stored.body
 
 
-def _made(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
+def _new_file(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
     with closing(project.open_state(read_only=True)) as state, state.read_only() as tx:
         number = tx.batches.next_number(target.name, target.first_number)
     request = target.stored_batch(operation.scope.resource, [operation.batch_item(target)], number, clock.now())

@@ -16,7 +16,7 @@ _LATEST = 5  # runs: one in progress is among them
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class StartDelay:
     """The reason: a *run* in progress, or an earlier *job*, that it begins after; otherwise nothing has started it."""
 
     text: str
@@ -24,22 +24,24 @@ class Delay:
     job: str = ""
 
 
-def delay(tx: Transaction, jobs: Mapping[str, JobConfig], name: str, day: date, now: datetime) -> Delay:
+def start_delay(tx: Transaction, jobs: Mapping[str, JobConfig], name: str, day: date, now: datetime) -> StartDelay:
     """Return why *name* has not begun for the business date *day*, which is due by *now*."""
     for other in jobs[name].after:
         if not _has_ended(tx, jobs[other], other, day, now):
-            return Delay(f"it begins after {other}, which has not ended for {day}", job=other)
+            return StartDelay(f"it begins after {other}, which has not ended for {day}", job=other)
     for run in tx.runs.listed(limit=_LATEST):
         if run.status != "running":
             continue
         what = f"job {run.job}" if run.job else run.command or "started by hand"
         since = instant_text(run.started_at)
-        return Delay(f"run {run.id} ({what}) has been in progress since {since}, and it begins after that", run=run)
+        return StartDelay(
+            f"run {run.id} ({what}) has been in progress since {since}, and it begins after that", run=run
+        )
     last = max(
         (each.started_at for each in tx.scheduled_runs.latest_by_job().values() if each.started_at), default=None
     )
     since = "" if last is None else f"; the last scheduled run began at {instant_text(last)}"
-    return Delay(f"no scheduler has started it, and no run is in its way{since}")
+    return StartDelay(f"no scheduler has started it, and no run is in its way{since}")
 
 
 def _has_ended(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:

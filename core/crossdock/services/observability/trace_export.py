@@ -32,7 +32,7 @@ def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
         return
     traces = Traces(os.environ[variable], warn)
     try:
-        yield traces.add
+        yield traces.add_run
     finally:
         traces.close()
 

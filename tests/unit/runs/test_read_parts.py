@@ -9,8 +9,8 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.runs import cursor_parts
-from crossdock.runs.cursor_parts import ReadParts, UnsortedError
+from crossdock.runs import read_parts
+from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.records import RawBatch
 
@@ -21,7 +21,7 @@ EARLY, LATE = Checkpoint("2026-02-28T00:00:00Z"), Checkpoint("2026-03-01T00:00:0
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cursor_parts, "PART_ROWS", 3)
+    monkeypatch.setattr(read_parts, "PART_ROWS", 3)
 
 
 def page(number: int, *seconds: int | None) -> RawBatch:
@@ -173,7 +173,7 @@ def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str)
     """Without a value to continue from, each run reads everything again; some may not be listed as changes."""
     found = parts(pages, CURSOR)
     read(found)
-    assert found.missing_cursor.partition(":")[0] == remark
+    assert found.missing_cursor_remark.partition(":")[0] == remark
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_cursor_of_times_without_an_overlap_is_told(
     rows = RawBatch.json([{"id": "1", "at": value}], source="page", key=["id"])
     found = parts([rows], Cursor.model_validate({"column": "at", **declared}))
     read(found)
-    assert found.no_overlap.endswith(remedy)
-    assert bool(found.no_overlap) is bool(remedy)
+    assert found.missing_overlap_remark.endswith(remedy)
+    assert bool(found.missing_overlap_remark) is bool(remedy)
 
 
 def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""Runs that could not begin, stored in the state so that they are found with other runs."""
+"""The attempt to begin a run. One that fails is stored in the state, so that it is found with other runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
-from crossdock.runs.audited_changes import add_unlogged
+from crossdock.runs.audited_changes import add_unlogged_hint
 from crossdock.state import AuditEntry, DueRun, PendingNotice, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
@@ -38,7 +38,7 @@ class Attempt:
     def job_name(self) -> str | None:
         return self.due_run.job if self.due_run else self.job
 
-    def audited(self, at: datetime) -> AuditEntry | None:
+    def audit_entry(self, at: datetime) -> AuditEntry | None:
         """Return what the audit log says of the run when it begins, but for its number; None if nobody started it."""
         if self.action is None:
             return None
@@ -50,24 +50,26 @@ class Attempt:
         return (self.due_run.business_date if self.due_run else now.astimezone().date()).isoformat()
 
 
-def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None) -> None:
+def store_failed_start(
+    project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None
+) -> None:
     """Store why a run could not begin, if the state can be written."""
     if attempt.waits and isinstance(error, StateBusyError):
         return
     try:
         if state is not None:
-            _write(state, project, clock, error, attempt)
+            _store(state, project, clock, error, attempt)
             return
         with closing(project.open_state()) as opened:
-            _write(opened, project, clock, error, attempt)
+            _store(opened, project, clock, error, attempt)
     except CrossdockError as unwritten:
         if attempt.action is not None:
-            add_unlogged(error, unwritten)
+            add_unlogged_hint(error, unwritten)
 
 
-def _write(state: State, project: Project, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
+def _store(state: State, project: Project, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
     now, due_run, message = clock.now(), attempt.due_run, RunMessage.of_error("", error)
-    day, job, entry = attempt.business_date(now), attempt.job_name, attempt.audited(now)
+    day, job, entry = attempt.business_date(now), attempt.job_name, attempt.audit_entry(now)
 
     def write(tx: Transaction) -> None:
         run_id = tx.runs.record_refusal(message, business_date=day, at=now, job=job, command=attempt.command)

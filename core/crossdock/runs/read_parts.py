@@ -102,7 +102,7 @@ class ReadParts:
         return self._by_its_clock(self._began)
 
     @property
-    def missing_cursor(self) -> str:
+    def missing_cursor_remark(self) -> str:
         """A remark if everything was read and some rows have no value of the declared cursor; otherwise empty."""
         cursor = self._declared
         if cursor is None or not self.ended or not self._without:
@@ -113,7 +113,7 @@ class ReadParts:
         return f"{what}; the source may not list such records among its changes: reread finds them"
 
     @property
-    def no_overlap(self) -> str:
+    def missing_overlap_remark(self) -> str:
         """A remark if the cursor has times, and is declared so that the next run reads no or too little time again."""
         cursor, value = self._declared, self._highest
         if cursor is None or cursor.as_ == "instant" or not self.ended:
@@ -152,7 +152,7 @@ class ReadParts:
                 if is_checkpoint and is_new and rows >= PART_ROWS and not self._whole:
                     return
             self.cursor = self._reached or self.cursor
-            self.held = self._held()
+            self.held = self._reason_held()
         except DoubtfulListError as error:
             self.doubt = error
         self.ended = True
@@ -160,7 +160,7 @@ class ReadParts:
     def close(self) -> None:
         self._items.close()
 
-    def _held(self) -> DoubtfulListError | None:
+    def _reason_held(self) -> DoubtfulListError | None:
         text = self._doubt_of_list()
         is_unsorted = self._declared is not None and not self._declared.sorted
         return (
@@ -184,7 +184,7 @@ class ReadParts:
             return cursor
         return instant_cursor(self.began) if is_later else cursor
 
-    def _in_future(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
+    def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.
 
         Digits need not be a date. They count if those before them are a date that has come.
@@ -200,9 +200,9 @@ class ReadParts:
     def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
-            self.latest = max(self.latest, _latest(batch, cursor))
+            self.latest = max(self.latest, _latest_position(batch, cursor))
             return False
-        places = [*_places(batch, cursor)]
+        places = [*_row_positions(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
         self._without += len(places) - len(known) + 1
         for (before, _, _), (position, _, line) in pairwise(known):
@@ -213,7 +213,7 @@ class ReadParts:
                     hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
                 )
         self._highest_position = known[-1][0]
-        future = self._in_future(known, cursor)
+        future = self._count_future_dates(known, cursor)
         self._highest = known[-1 - future][1]  # the first of *known*, where the last batch ended, is not in the future
         if future:
             self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
@@ -238,7 +238,7 @@ def _date_of(value: str, cursor: Cursor) -> str:
     return "" if seconds is None else datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
 
 
-def _latest(batch: RawBatch, cursor: Cursor) -> str:
+def _latest_position(batch: RawBatch, cursor: Cursor) -> str:
     """Return the highest position of the rows that have a readable one; empty if none has."""
     frame, found = with_paths(batch.load(), [cursor.column]), ""
     for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
@@ -247,7 +247,7 @@ def _latest(batch: RawBatch, cursor: Cursor) -> str:
     return found
 
 
-def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
+def _row_positions(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
     """Yield the position of each row, its stored form and its line."""
     name = cursor.column
     frame = with_paths(batch.load(), [name])

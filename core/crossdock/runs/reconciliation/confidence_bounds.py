@@ -18,14 +18,14 @@ def highest_differing_share(sampled: int, differing: int, *, confidence: float =
     low, high = differing / sampled, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        if _at_most(sampled, differing, middle) > 1 - confidence:
+        if _probability_of_at_most(sampled, differing, middle) > 1 - confidence:
             low = middle
         else:
             high = middle
     return high
 
 
-def _at_most(number: int, successes: int, share: float) -> float:
+def _probability_of_at_most(number: int, successes: int, share: float) -> float:
     if share in {0.0, 1.0}:
         return 1.0 if share == 0.0 else float(successes >= number)
     logs = (

@@ -70,7 +70,7 @@ _NAMES = {
     "mapping.lookups_and_joins": "Join Lookup",
     "mapping.own_external_ids": "NameForm Ours",
     "mapping.stream_facts": "AdoptBy OpenUntil Reread",
-    "records": "Proof",
+    "values.records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "pacing.retry_after": "stated_wait_s",
     "reading.sources.api": "Api",

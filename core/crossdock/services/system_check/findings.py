@@ -21,7 +21,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
-from crossdock.values.author_code import guarded
+from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import size_text
 from crossdock.values.display_times import duration_text
@@ -217,10 +217,14 @@ def _checked(connection: Connection, check: Any, context: Context[Any]) -> Itera
 
 
 def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
-    """Read the first page of each stream. An API that does not respond is not tried again."""
+    """Read the first page of each stream. After an error of the API, which is raised, no other one is read."""
     for name, stream in connection.named_streams():
-        with guarded("pull", name, code=stream, settings=connection.settings):
-            first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
+        try:
+            with guarded("pull", name, code=stream, settings=connection.settings):
+                first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
+        except AuthorCodeError as error:
+            yield _failed_finding(error)
+            continue
         shown = "has no records" if first is None else f"{first.source} responds"
         yield Finding(ok=True, text=f"{stream.name}: {shown}")
 

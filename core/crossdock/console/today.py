@@ -104,7 +104,7 @@ def _rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
         step = next_step(name, line, found)
         total = sum(each.number for each in found.open)
         yield (
-            Link(line.job or "started by hand", link(name, "runs", job=line.job)),
+            Link(_label(line), link(name, "runs", job=line.job)),
             _status(name, line),
             line.business_date,
             "" if line.since is None else instant_text(line.since),
@@ -116,6 +116,11 @@ def _rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
             if step
             else "",
         )
+
+
+def _label(line: JobLine) -> str:
+    """Return the name of the job, which may be one that is not in the config."""
+    return line.job or (line.run and line.run.job) or "started by hand"
 
 
 def _actions(visit: Visit, line: JobLine) -> Sequence[Link]:

@@ -20,6 +20,9 @@ def kept() -> Path:
 def described() -> str:
     """Return the statements that create all tables and indexes, as PostgreSQL takes them."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
+    schema.unverified_bindings.dialect_kwargs["postgresql_where"] = schema.bindings.c.unverified.is_(
+        True
+    )  # as `engine`
     tables = sorted(schema.metadata.tables.values(), key=lambda table: table.name)
     indexes = sorted((index for table in tables for index in table.indexes), key=lambda index: str(index.name))
     statements: list[DDLElement] = [*map(CreateTable, tables), *map(CreateIndex, indexes)]

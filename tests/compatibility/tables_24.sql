@@ -402,7 +402,7 @@ CREATE INDEX ix_batches_target_name ON batches (target, name);
 CREATE INDEX ix_batches_target_number ON batches (target, number);
 CREATE INDEX ix_bindings_run ON bindings (run_id);
 CREATE INDEX ix_bindings_target_id ON bindings (target_id);
-CREATE INDEX ix_bindings_unverified ON bindings (target, resource, namespace, key_hash);
+CREATE INDEX ix_bindings_unverified ON bindings (target, resource, namespace, key_hash) WHERE unverified IS true;
 CREATE INDEX ix_dead_letters_listed ON dead_letters (status, stream, code, refused_at, key_hash, first_run_id, run_id);
 CREATE INDEX ix_dead_letters_place ON dead_letters (substr(source, 1, 200), line);
 CREATE INDEX ix_hints_stream_due_at ON hints (stream, due_at);

@@ -31,7 +31,7 @@ class Remedy:
 
 
 _OPEN = {
-    RecordState.REJECTED: ("rejected", "Correct the source or the mapping, then replay them."),
+    RecordState.REJECTED: ("rejected", "Correct the source or the mapping, then replay what was rejected."),
     RecordState.IN_DOUBT: ("in doubt", "Look whether the target has them, then resolve them."),
 }
 """What waits for a person. Waiting and pending records, and those of the inbox, go on by themselves."""
@@ -64,7 +64,8 @@ def remedies(tenant: str, found: Overview) -> list[Remedy]:
     """Return what needs a person, what has waited longest first."""
     of_jobs = (_job_remedy(tenant, line, found) for line in found.jobs if not _only_waits_for_approval(line, found))
     listed = [*filter(None, of_jobs), *_record_remedies(tenant, found)]
-    return sorted(listed, key=lambda each: (each.since is None, each.since or found.at))
+    listed.sort(key=lambda each: (each.since is None, each.since or found.at))
+    return [*_config_remedies(tenant, found), *listed]
 
 
 def next_step(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
@@ -77,6 +78,12 @@ def next_step(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
         do = "Nothing: it begins when it is due, if a scheduler runs."
         return Remedy(tenant, "", do, tenant_address(tenant, "settings", "schedule"), None)
     return _job_remedy(tenant, line, found)
+
+
+def _config_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
+    if found.problem:
+        what = f"The config cannot be loaded, so no job starts: {found.problem}"
+        yield Remedy(tenant, what, "Correct the config where the error says.", tenant_address(tenant, "settings"), None)
 
 
 def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:

@@ -13,7 +13,7 @@ from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, coded
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
@@ -75,6 +75,7 @@ class Overview:
 
     Attributes:
         held: How many changes of *held_streams* are beyond a limit. Those of *approved* streams may be made.
+        problem: Why the config cannot be loaded, so that no job starts; empty if it can.
         late: Files that a partner has not acknowledged in time, and whether a run has marked them as overdue.
     """
 
@@ -86,14 +87,17 @@ class Overview:
     approved: frozenset[str]
     late: tuple[tuple[OverdueBatch, bool], ...]
     at: datetime
+    problem: str = ""
 
     @property
     def condition(self) -> JobCondition:
+        if self.problem:
+            return JobCondition.FAILED
         order = list(JobCondition)
         return min((each.condition for each in self.jobs), key=order.index, default=JobCondition.NEW)
 
 
-def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
+def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, problem: str = "") -> Overview:
     newest, limited = tx.runs.listed(limit=1), tx.pending_approvals.listed()
     waiting = [each for each in limited if each.approved_at is None]
     by_hand = (_manual_run_overview(tx, run, now) for run in newest if not jobs or run.job not in jobs)
@@ -106,6 +110,7 @@ def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime)
         frozenset(each.stream for each in limited if each.approved_at is not None),
         tuple(tx.batches.late_batches(at=now, limit=_LATE_FILES)),
         now,
+        problem,
     )
 
 
@@ -215,12 +220,13 @@ class Overviews:
 
     def read(self, tenant: Tenant) -> Overview:
         """Read one now. Raises ConfigError or StateError."""
+        jobs, problem = dict[str, JobConfig](), ""
         try:
-            jobs = tenant.project().jobs
-        except CrossdockError:
-            jobs = {}  # the state is shown although the config is wrong, which the page says
+            jobs |= tenant.project().jobs
+        except CrossdockError as error:
+            problem = coded(error)  # the state is shown although the config is wrong
         with self._tenants.reading(tenant) as tx:
-            return read_overview(tx, jobs, self._clock.now())
+            return read_overview(tx, jobs, self._clock.now(), problem)
 
     def known(self) -> KnownOverviews:
         """Return what is known of all tenants. They are read again if the last reading ended a while ago."""

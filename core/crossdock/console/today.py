@@ -109,7 +109,7 @@ def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
         step = next_step(name, line, found)
         total = sum(each.number for each in found.open)
         yield (
-            Link(line.job or "started by hand", tenant_address(name, "runs", job=line.job)),
+            Link(_label(line), tenant_address(name, "runs", job=line.job)),
             _status_cell(name, line),
             line.business_date,
             "" if line.since is None else instant_text(line.since),
@@ -121,6 +121,11 @@ def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
             if step
             else "",
         )
+
+
+def _label(line: JobOverview) -> str:
+    """Return the name of the job, which may be one that is not in the config."""
+    return line.job or (line.run and line.run.job) or "started by hand"
 
 
 def _action_links(visit: Visit, line: JobOverview) -> Sequence[Link]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from crossdock.errors import StateError
+from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import engine, run_lease
 from crossdock.state.db.database_errors import is_transient, translated, url_without_password
 from crossdock.state.db.engine import BUSY_S, PinnedTenant, open_engine, read_ahead, read_only_connection, state_id
@@ -61,6 +61,7 @@ from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
+from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,12 +206,23 @@ class State:
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
                 mark.check(run_lease.current_fence(self._engine), url_without_password(self._url))
-            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
+            try:
+                held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
+            except StateBusyError as error:
+                self._name_run(error)
+                raise
             self._lease, self._unmarked = held, mark
             try:
                 yield
             finally:
                 self._lease = self._unmarked = None
+
+    def _name_run(self, error: StateBusyError) -> None:
+        """Add to *error* which run is in progress, since when, and how to end it."""
+        for run in self.run_read_only(lambda tx: tx.runs.listed(limit=1, status="running")):
+            job = f" of the job {run.job}" if run.job else ""
+            error.message += f": run {run.id}{job}, in progress since {instant_text(run.started_at)}"
+            error.hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
 
     def _fence_files(self, folder: Path) -> FenceFiles:
         name = state_id(self._engine, self._url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import closing, redirect_stdout
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -113,7 +114,9 @@ def test_a_job_that_only_waits_for_an_approval_is_one_thing_to_do(site: Site) ->
     assert site.row("nightly")[-1].startswith("Start it again to make the changes that were approved")
 
 
-@pytest.mark.parametrize(("is_open", "do"), [(True, "then replay them"), (False, "what was open was settled since")])
+@pytest.mark.parametrize(
+    ("is_open", "do"), [(True, "then replay what was rejected"), (False, "what was open was settled since")]
+)
 def test_a_degraded_job_says_what_is_open_now(site: Site, do: str, *, is_open: bool) -> None:
     """What was open at its end may have been settled since."""
     site.ran("nightly", DUE.date(), status="degraded")
@@ -144,3 +147,19 @@ def test_a_paused_job_names_who_paused_it(site: Site, monkeypatch: pytest.Monkey
     with redirect_stdout(io.StringIO()), pytest.raises(SystemExit):
         main(["-C", str(site.config), "jobs", "pause", "nightly"])
     assert any("Job nightly is paused: Ada has paused it at" in what for what, _ in site.todo())
+
+
+def test_a_config_that_cannot_be_loaded_needs_a_person(site: Site) -> None:
+    """The start page has it first, with the place in the file, since no job starts until it is corrected."""
+    site.ran("nightly", date(2026, 4, 1))
+    with visiting(site.config, role=Role.VIEWER, clock=ManualClock(NOW)) as visitor:
+        site.config.write_text(CONFIG + JOBS.replace("time_zone: UTC}}", "time_zone: Mars}}", 1), encoding="utf-8")
+        page = visitor.page("/t/acme")
+        link = re.search(r'href="([^"]*)">Correct the config', visitor.html("/t/acme"))
+    ((_, what, do),) = page.under("since", "what")
+    assert what.startswith("The config cannot be loaded, so no job starts: ")
+    assert "c.yaml:" in what
+    assert do == "Correct the config where the error says."
+    assert link is not None
+    assert link[1] == "/t/acme/settings"
+    assert page.under("job", "status")[0][0] == "nightly"

@@ -324,14 +324,14 @@ def _exclusive(state: State, *, restored: bool) -> AbstractContextManager[None]:
     return state.exclusive(this_process(), restored=restored, waits_s=_wait_for_run_s())
 
 
-def _wait_for_run_s() -> float:
+def _wait_for_run_s() -> int:
     """Return how long the environment lets a command wait for the end of a run that uses the state."""
     text = os.environ.get(WAIT_FOR_RUN, "").strip() or "0"
     if not re.fullmatch(r"[0-9]{1,4}", text):
         raise ConfigError(
             "must be a whole number of seconds, at most 9999", where=WAIT_FOR_RUN, code="option_value_invalid"
         )
-    return float(text)
+    return int(text)
 
 
 def this_process() -> str:

@@ -26,10 +26,8 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated_os_errors, url_without_password
 from crossdock.state.db.engine import read_only_connection
 from crossdock.state.db.schema import leases as table
-from crossdock.state.db.schema import runs
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_times import instant_text
 from crossdock.values.local_files import is_alive, open_private
 from crossdock.values.repeated_calls import call_repeatedly
 
@@ -40,7 +38,6 @@ _ADVISORY = 0x63726F7373  # any number, the same in every crossdock
 _LEASE = table.c.name == "run"  # one lease for all runs of a state
 _HELD = update(table).where(_LEASE, table.c.fence == bindparam("held"))
 _LAST = select(table).where(_LEASE)
-_RUNNING = select(runs).where(runs.c.status == "running").order_by(runs.c.id.desc()).limit(1)
 _RENEW = {
     "sqlite": sql_statements.BulkStatement(_HELD.values(until=bindparam("later"))),
     "postgresql": sql_statements.BulkStatement(
@@ -132,7 +129,7 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
             with engine.begin() as connection:
                 return _take(connection, url, owner, above=above, locked=locked)
         with read_only_connection(engine) as connection:
-            _refuse_if_held(connection, connection.execute(_LAST).one(), _now(connection), url)
+            _refuse_if_held(connection.execute(_LAST).one(), _now(connection), url)
         time.sleep(0.02)
 
 
@@ -140,23 +137,21 @@ def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locke
     last = connection.execute(_LAST.with_for_update()).one()
     now = _now(connection)
     if not (locked and last.locked):  # otherwise this process got the last holder's lock, so its process has ended
-        _refuse_if_held(connection, last, now, url)
+        _refuse_if_held(last, now, url)
     new = max(last.fence, above) + 1
     until = now + timedelta(seconds=LEASE_S)
     connection.execute(update(table).where(_LEASE).values(fence=new, owner=owner, locked=locked, until=until))
     return int(new)
 
 
-def _refuse_if_held(connection: Connection, last: Row[Any], now: datetime, url: URL) -> None:
+def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
     """A lease that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
-        run = connection.execute(_RUNNING).first()
-        which, hint = f" ({last.owner})", "wait until it ends; 'crossdock runs' shows it"
-        if run is not None:
-            job = f" of the job {run.job}" if run.job else ""
-            which = f": run {run.id}{job}, which began {instant_text(run.started_at)} ({last.owner})"
-            hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
-        raise StateBusyError(f"another run is using this state{which}", where=url_without_password(url), hint=hint)
+        raise StateBusyError(
+            f"another run is using this state ({last.owner})",
+            where=url_without_password(url),
+            hint="wait until it ends; 'crossdock runs' shows it",
+        )
 
 
 @contextmanager

@@ -99,8 +99,8 @@ def test_who_is_refused_is_told_which_run_is_in_progress(state_url: StateUrl) ->
             run = tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
         with pytest.raises(StateBusyError) as refused, second.exclusive("second", waits_s=0.2):
             pass
-    named = f"run {run} of the job nightly, which began 2026-03-15 02:30:00Z (a:1); it did not end within 0.2 s"
-    assert refused.value.message == f"another run is using this state: {named}"
+    named = f"run {run} of the job nightly, in progress since 2026-03-15 02:30:00Z"
+    assert refused.value.message == f"another run is using this state (a:1); it did not end within 0.2 s: {named}"
     assert f"'crossdock stop {run}'" in str(refused.value.hint)
 
 

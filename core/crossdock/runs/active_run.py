@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error
+from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
@@ -208,8 +208,8 @@ class ActiveRun:
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
         for text in session.project.warnings:
-            self._timings.warn(text)
-            self.report.messages.warn("", text)
+            self._timings.warn(with_code(text, "config_key_renamed"))
+            self.report.messages.warn("", text, code="config_key_renamed")
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report

@@ -23,4 +23,5 @@ def warn_of_overdue(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> N
             stream,
             f"{files[0].target} has not acknowledged {shown}{more}: {records:,} overdue; ask whether it has them, then"
             f" run 'crossdock records resolve {stream}' with --delivered or --not-delivered",
+            code="files_unacknowledged",
         )

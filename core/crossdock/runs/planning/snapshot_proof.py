@@ -174,4 +174,4 @@ def warn_about_snapshot(
         past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
     for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):
         if text is not None:
-            bound.context.run.warn(bound.name, text)
+            bound.context.run.warn(bound.name, text, code="snapshot_differs")

@@ -36,4 +36,7 @@ def findings(loaded: Project) -> Iterator[Finding]:
         places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
         seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
         text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
-        yield Finding(ok=free >= need, text=text if free >= need else f"{text}; free some space, or move 'spool'")
+        if free >= need:
+            yield Finding(ok=True, text=text)
+        else:
+            yield Finding(ok=False, text=f"{text}; free some space, or move 'spool'", code="disk_space_low")

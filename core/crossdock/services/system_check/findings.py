@@ -33,7 +33,7 @@ _SAME_S = 2.0  # the platform says its time in whole seconds
 
 def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test everything, and yield each finding with its subject. Connections are opened."""
-    yield from (("config", Finding(ok=True, text=text)) for text in loaded.warnings)
+    yield from (("config", Finding(ok=True, text=text, code="config_key_renamed")) for text in loaded.warnings)
     yield from findings_of_platform(loaded)
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in findings_of_connection(loaded, connection))
@@ -87,7 +87,11 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
         if resource in loaded.looked_up_resources:
             yield (
                 "platform",
-                Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups"),
+                Finding(
+                    ok=False,
+                    text=f"may not read {_plural(resource)}, but their delivery needs look-ups",
+                    code="scopes_missing",
+                ),
             )
         else:
             yield (
@@ -160,7 +164,7 @@ def _shortened_key(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | Non
         if prefix is not None and prefix.removesuffix(":") in sent:
             text = f"a record of others that is called like the key {name}, without {prefix}, would be the same record"
             ours = f"declare ours: {{member: {name}, namespace: {prefix.removesuffix(':')}}}"
-            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}")
+            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}", code="key_ambiguous")
     return None
 
 

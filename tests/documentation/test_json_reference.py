@@ -25,7 +25,7 @@ ANY_NAME = r"`(\w+)`[^`{]*\{(?!`)"  # such as: `streams` {name: tally}, `binding
 @cache
 def sections() -> dict[str, str]:
     """The text of each section of both pages by what is in its heading: commands, or what all have in common."""
-    found = {}
+    found = dict[str, str]()
     for page in PAGES:
         for part in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
             heading, _, text = part.partition("\n")
@@ -46,7 +46,7 @@ def members(value: Any, any_name: set[str], parent: str = "") -> Iterator[str]:
         for name, inner in value.items():
             if parent not in any_name:
                 yield name
-            yield from members(inner, any_name, "" if parent in any_name else name)
+            yield from members(inner, any_name, name)
     elif isinstance(value, list):
         for inner in value:
             yield from members(inner, any_name, parent)

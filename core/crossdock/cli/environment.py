@@ -10,6 +10,10 @@ VARIABLES: dict[tuple[str, ...], str] = {
         "who starts a command, from where, and why, for the audit log; default: the user of the process, the command"
         " line with its host, and nothing"
     ),
+    ("CROSSDOCK_WAIT_FOR_RUN_S",): (
+        "whole seconds that a command waits for the end of a run that uses the state, before it is refused; default 0,"
+        " and 10 for commands that the console starts"
+    ),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"): (
         "where traces are sent; the other variables of OpenTelemetry are read with them"
     ),

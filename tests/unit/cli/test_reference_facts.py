@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,12 +50,13 @@ def variables() -> Iterator[str]:
     for node in sources():
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
             yield from names(node.slice)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.environ.get", "_told"} and node.args:
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.environ.get"} and node.args:
             yield from names(node.args[0])
-        elif isinstance(node, ast.keyword | ast.Assign):
-            called = node.arg if isinstance(node, ast.keyword) else ast.unparse(node.targets[0])
-            if called in {"envvar", "_CERTIFICATE_VARIABLES", "_ENDPOINTS"}:
+        elif isinstance(node, ast.Assign):
+            if ast.unparse(node.targets[0]) in {"_CERTIFICATE_VARIABLES", "_ENDPOINTS"}:
                 yield from names(node.value)
+        elif isinstance(node, ast.Constant) and re.fullmatch("CROSSDOCK_[A-Z_]+", str(node.value)):
+            yield str(node.value)
 
 
 def names(value: ast.expr) -> Iterator[str]:

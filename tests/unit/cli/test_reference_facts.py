@@ -50,7 +50,7 @@ def variables() -> Iterator[str]:
     for node in sources():
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
             yield from names(node.slice)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.environ.get"} and node.args:
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "os.environ.get" and node.args:
             yield from names(node.args[0])
         elif isinstance(node, ast.Assign):
             if ast.unparse(node.targets[0]) in {"_CERTIFICATE_VARIABLES", "_ENDPOINTS"}:

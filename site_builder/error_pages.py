@@ -1,4 +1,4 @@
-"""Pages about errors and the reasons of dead letters, which ``crossdock explain`` prints too."""
+"""Pages about errors, warnings and the reasons of dead letters, which ``crossdock explain`` prints too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def pages() -> Iterator[tuple[str, str]]:
     errors = [each for each in explanations.codes() if each not in REASONS]
     yield (
         f"{FOLDER}/index.md",
-        "# Errors\n\nWhat each error means, and what to do about it. An error ends with its code in brackets, and"
-        " `crossdock explain CODE` prints the same page.\n\n"
+        "# Errors\n\nWhat each error and each warning means, and what to do about it. It ends with its code in"
+        " brackets, and `crossdock explain CODE` prints the same page.\n\n"
         + _index(errors, "")
         + "\n## Reasons of dead letters\n\n"
         + _index(sorted(REASONS), ""),

@@ -301,7 +301,7 @@ class Finding:
 
     Attributes:
         text: What was checked and found.
-        code: Of a failure: its code for ``crossdock explain``, if it has one.
+        code: Of a failure or a warning: its code for ``crossdock explain``, if it has one.
         category: Of a failure: the kind of the error, if it has one.
     """
 

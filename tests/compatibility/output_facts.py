@@ -33,11 +33,16 @@ def _metrics() -> Iterator[Fact]:
 
 
 def _members(folder: Path) -> Iterator[Fact]:
+    for command, document in documents(folder).items():
+        yield from _facts(f"{command} --json", document)
+
+
+def documents(folder: Path) -> dict[str, Any]:
+    """Run `COMMANDS` of a project in *folder*, and return the JSON of each."""
     with SandboxServer(folder / "sandbox") as server:
         config = _project(folder, server)
-        for command in COMMANDS:
-            ran = CliRunner().invoke(cli, ["-C", str(config), *command.split(), "--json"])
-            yield from _facts(f"{command} --json", json.loads(ran.stdout))
+        ran = {each: CliRunner().invoke(cli, ["-C", str(config), *each.split(), "--json"]) for each in COMMANDS}
+        return {command: json.loads(each.stdout) for command, each in ran.items()}
 
 
 def _project(folder: Path, server: SandboxServer) -> Path:
@@ -47,7 +52,9 @@ def _project(folder: Path, server: SandboxServer) -> Path:
     stream = {
         "mode": "snapshot", "files": "items.csv", "format": {"kind": "delimited", "delimiter": ";"}, "key": ["SKU"],
         "resource": "product",
-        "map": {"sku": "SKU", "name": "NAME", "unitPrice": "PRICE", "currency": {"const": "EUR"}},
+        "map": {
+            "sku": "SKU", "name": "NAME", "unitPrice": {"from": "PRICE", "as": "decimal"}, "currency": {"const": "EUR"},
+        },
     }  # fmt: skip
     late = stream | {"files": "missing.csv", "required": True, "namespace": "late"}
     config = {

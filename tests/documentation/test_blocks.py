@@ -23,7 +23,7 @@ from tests.documentation.quoted_messages import unknown_words
 from crossdock.reading.formats.cobol_copybook import parse_copybook
 from crossdock.services.fleet import executors
 
-UNIT_KEYS = {"Unit": "Wants After Description Requires", "Install": "WantedBy"}
+OUTPUT = ("text", "json")
 
 
 def of(*languages: str) -> pytest.MarkDecorator:
@@ -86,8 +86,8 @@ def test_copybooks(fence: Fence) -> None:
 
 @of("json")
 def test_json(fence: Fence) -> None:
-    """It is JSON."""
-    config_blocks.data_of(fence)
+    """It is the output of the command before it, which `test_commands` compares."""
+    assert is_output(fence), f"{fence.place}: no command has printed this"
 
 
 @of("text")
@@ -102,7 +102,7 @@ def test_texts(fence: Fence) -> None:
 def is_output(fence: Fence) -> bool:
     """Whether commands directly before a block have written it."""
     before = fence.before
-    return before is not None and (before.language == "sh" or (before.language == "text" and is_output(before)))
+    return before is not None and (before.language == "sh" or (before.language in OUTPUT and is_output(before)))
 
 
 def named_commands() -> Iterator[tuple[str, str]]:
@@ -149,7 +149,7 @@ EXECUTED: dict[str, Told] = {
     "crontab": lambda _: "its times and commands",
     "toml": lambda _: "parsed, with its entry points",
     "cobol": lambda _: "read as a copybook",
-    "json": lambda _: "parsed",
+    "json": lambda _: "compared with the output of the commands",
     "text": _text,
 }
 

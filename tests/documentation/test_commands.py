@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 from tests.documentation import claims
 from tests.documentation.fences import READ, Fence, fences_of, page_name
+from tests.documentation.json_blocks import differences
 from tests.documentation.quoted_messages import unknown_words
 from tests.documentation.shell import UNBALANCED, WRONG_USAGE, Ran, Shell
 from tests.documentation.worlds import Worlds, worlds
 
-SHELL = "sh"
+SHELL, OUTPUT = "sh", ("text", "json")
 NIGHTLY = ("tutorials.", "how_to.fleet.", "how_to.fix.", "how_to.migrate.", "concepts.")  # half of the CPU time
 PAGES = [page for page in READ if any(each.language == SHELL for each in fences_of(page))]
 NEEDED = {  # world -> what the commands of its pages say; the first that fits
@@ -57,7 +59,7 @@ def journeys(page: Path) -> list[list[Fence]]:
             if "world" in block.options and found[-1]:
                 found.append([])
             found[-1].append(block)
-        elif block.language == "text" and found[-1] and block.before in found[-1]:
+        elif block.language in OUTPUT and found[-1] and block.before in found[-1]:
             found[-1].append(block)
     return [each for each in found if each]
 
@@ -77,6 +79,11 @@ def check_output(told: Fence, output: str) -> None:
     if len(lacking) == len(told.text.splitlines()):
         lacking = [line for line in lacking if unknown_words(line)]
     assert lacking == [], f"{told.place}: not in the output: {lacking}\n{output}"
+
+
+def check_json(told: Fence, output: str) -> None:
+    """Fail unless the JSON that a page shows has members, types and values of what the command has printed."""
+    assert differences(json.loads(told.text), json.loads(output), normal) == [], f"{told.place}: {output}"
 
 
 def check(block: Fence, ran: Ran) -> None:
@@ -108,15 +115,42 @@ def test_commands_of_a_page(page: Path, made: Worlds, tmp_path: Path) -> None:
             made.copy(world_of(blocks), tmp_path / f"world-{number}") as world,
             Shell(place, world, units) as shell,
         ):
-            output = ""
+            ran = Ran(0, "", "")
             for block in blocks:
                 if block.language == "text":
-                    check_output(block, output)
+                    check_output(block, ran.output + ran.errors)
+                    continue
+                if block.language == "json":
+                    check_json(block, ran.output)
                     continue
                 for each in fences_of(page):
                     if each.title and each.line < block.line:
                         shell.put(each.title, each.text)
                 ran = shell.run(block.text, stops="exit" not in block.options)
                 check(block, ran)
-                output = ran.output + ran.errors
             shell.finish()
+
+
+REAL = {
+    "run": 7,
+    "status": "done",
+    "balanced": True,
+    "streams": {"wms.items": {"files": [{"name": "a_12.csv", "rows": 3}]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ({"run": 1, "balanced": True}, []),
+        ({"streams": {"wms.items": {"files": [{"name": "a_7.csv"}]}}}, []),
+        ({"status": "failed"}, ["/status: 'done' in place of 'failed'"]),
+        ({"balanced": False}, ["/balanced: True in place of False"]),
+        ({"run": "7"}, ["/run: 7 in place of '7'"]),
+        ({"requests": 3}, ["/requests is not there"]),
+        ({"streams": {"wms.items": {"files": [{"lines": 3}]}}}, ["/streams/wms.items/files[]/lines is not there"]),
+    ],
+)
+def test_json_of_a_page_is_compared_with_what_a_command_prints(told: dict[str, Any], found: list[str]) -> None:
+    """Members and types must be there, and values must be the same but for numbers."""
+    assert differences(told, REAL, normal) == found

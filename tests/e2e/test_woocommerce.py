@@ -362,7 +362,9 @@ def test_an_old_shop_is_read_and_warned_of(open_stage: Open, clock: ManualClock)
     shop.orders.edit(orders[2], {"status": "completed"})
     report = ok(stage.sync())
     assert statuses(stage)[f"shop:{orders[2].id}"] == "shipped"
-    assert [each for each in report.warnings if "ignores modified_after" in each] == [f"shop: {UNFILTERED}"]
+    assert [each for each in report.warnings if "ignores modified_after" in each] == [
+        f"shop: {UNFILTERED} [filter_ignored]"
+    ]
 
 
 # ---- bad input

@@ -24,7 +24,7 @@ from crossdock.cli.main import cli, main
 from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, with_code
 from crossdock.values import explanations
 from crossdock.values.records import REASONS
-from crossdock.values.run_messages import RunMessage, error_texts
+from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, remarks
 
 ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]
 OF_CLICK = {"usage"}
@@ -56,13 +56,32 @@ def calls() -> list[tuple[Path, ast.Call]]:
 
 
 def given_codes() -> Iterator[str]:
-    """The text of each argument ``code=`` of a call."""
+    """The text of each argument ``code=`` of a call, also if it is given only in one case."""
     for _, call in calls():
-        if isinstance(call.func, ast.Name) and call.func.id == "RunMessage" and len(call.args) > 3:
-            yield str(ast.literal_eval(call.args[3]))
+        at = {"RunMessage": 3, "with_code": 1}.get(name_of(call))
+        if at is not None and len(call.args) > at and isinstance(given := call.args[at], ast.Constant):
+            yield str(given.value)
         for each in call.keywords:
-            if each.arg == "code" and isinstance(each.value, ast.Constant) and each.value.value:
-                yield str(each.value.value)
+            if each.arg == "code":
+                cases = [each.value.body, each.value.orelse] if isinstance(each.value, ast.IfExp) else [each.value]
+                yield from (str(case.value) for case in cases if isinstance(case, ast.Constant) and case.value)
+
+
+def name_of(call: ast.Call) -> str:
+    """The name of what is called; that of a method without its object."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def bare_warnings() -> Iterator[str]:
+    """The place of each warning of a run, and of each finding that is no success, without a code."""
+    for file, call in calls():
+        named = {each.arg: each.value for each in call.keywords}
+        is_warning = name_of(call) == "warn" and len(call.args) == 2 and "stacklevel" not in named
+        is_finding = name_of(call) == "Finding" and not (
+            ast.unparse(named["ok"]) == "True" and "warning:" not in ast.unparse(named["text"])
+        )
+        if (is_warning or is_finding) and "code" not in named:
+            yield f"{file}:{call.lineno}: {ast.unparse(call)}"
 
 
 def bare_errors() -> Iterator[str]:
@@ -90,6 +109,23 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
 def test_every_error_says_which_it_is() -> None:
     """No error is made with the code of a class that has many causes."""
     assert [*bare_errors()] == []
+
+
+def test_every_warning_says_which_it_is() -> None:
+    """Those of a run, and the findings of `crossdock check`."""
+    assert [*bare_warnings()] == []
+
+
+def test_a_warning_is_shown_with_its_code() -> None:
+    """A note has none."""
+    messages = RunMessages()
+    messages.warn("shop.products", "several variants have the SKU 1", code="sku_repeated")
+    messages.note("shop.products", "3 files were read")
+    assert remarks(messages) == [
+        "shop.products: several variants have the SKU 1 [sku_repeated]",
+        "shop.products: 3 files were read",
+    ]
+    assert [each.as_json()["code"] for each in messages] == ["sku_repeated", None]
 
 
 @pytest.mark.parametrize("code", explanations.codes())

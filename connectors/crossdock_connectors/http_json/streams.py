@@ -310,16 +310,18 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         page = next(pages)
         rows = self.batch(ctx, page, page.address, expand=1).load()
         if rows.height and (error := expansion.problem(exact_json.loads(rows[JSON][0]), self._config.expand)):
-            return Finding(ok=False, text=f"{self.name}: expand.{error.pointer} of the first record {error.message}")
+            text = f"{self.name}: expand.{error.pointer} of the first record {error.message}"
+            return Finding(ok=False, text=text, code="answer_misplaced")
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
         cells = with_paths(rows, [column for _, column in columns])
         for fact, column in columns:
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
-                return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
+                text = f"{text}; the first has {_listed(_members_of(rows))}"
+                return Finding(ok=False, text=text, code="answer_misplaced")
         second = next(pages, None)
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
-            return Finding(ok=False, text=f"{self.name}: {problem}")
+            return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
         remarks = f"{self._conditions_left_out}{self._cursor_as_text(cells)}"
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
@@ -410,7 +412,7 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
         try:
             yield stream.check(ctx)
         except CrossdockError as error:
-            yield Finding(ok=False, text=f"{stream.name}: {error}")
+            yield Finding(ok=False, text=f"{stream.name}: {error}", code=error.code, category=error.category)
             if isinstance(error, UnavailableError):
                 return
 

@@ -29,4 +29,4 @@ class RepeatedSkus:
             if first != hash(str(variant)) and self._warned < MAX_WARNED:
                 self._warned += 1
                 text = f"several variants have the SKU {sku}: they are one product, and the last one counts"
-                self._ctx.run.warn(f"{self._ctx.connection}.products", text)
+                self._ctx.run.warn(f"{self._ctx.connection}.products", text, code="sku_repeated")

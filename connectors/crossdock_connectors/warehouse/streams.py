@@ -187,7 +187,7 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
         for warning in _warnings(store):
-            yield Finding(ok=True, text=f"warning: {warning}")
+            yield Finding(ok=True, text=f"warning: {warning}", code="connection_weak")
         made = streams(settings, open_store)
         sources = [*(settings.source_of(each) for each in settings.streams.values()), *settings.sources.values()]
         for files, source in {source.files: source for source in sources}.items():
@@ -195,19 +195,19 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
             try:
                 found = list_below(store, folder, any_case(pattern) if source.ignore_case else pattern)
             except CrossdockError as error:
-                yield Finding(ok=False, text=f"{files}: {error.message}")
+                yield Finding(ok=False, text=f"{files}: {error.message}", code=error.code, category=error.category)
             else:
-                yield Finding(
-                    ok=bool(found) or source.required is False,
-                    text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
-                )
+                is_missing = not found and source.required is not False
+                text = f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes"
+                yield Finding(ok=not is_missing, text=text, code="file_missing" if is_missing else None)
                 newest = () if source.wrapped else warnings_about_newest(store, found, source.format)
                 for warning in newest:
-                    yield Finding(ok=True, text=f"warning: {warning}")
+                    yield Finding(ok=True, text=f"warning: {warning}", code="cells_doubtful")
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:
                 store.list(folder, "")  # no file
             except CrossdockError as error:
-                yield Finding(ok=False, text=f"archive {folder}: {error.message}")
+                text = f"archive {folder}: {error.message}"
+                yield Finding(ok=False, text=text, code=error.code, category=error.category)
             else:
                 yield Finding(ok=True, text=f"archive {folder}: is there")

@@ -1,4 +1,4 @@
-"""``crossdock explain``: what the code of an error means."""
+"""``crossdock explain``: what the code of an error or a warning means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.values import explanations
 @click.argument("code", required=False, callback=check_utf8)
 @json_option
 def explain(code: str | None, *, as_json: bool) -> None:
-    """Explain the code of an error, the word in brackets at its end, or the reason of a rejected record.
+    """Explain the code of an error or a warning, the word in brackets at its end, or the reason of a rejected record.
 
     Without a CODE, all codes are listed. No config and no network is needed.
     """

@@ -99,8 +99,8 @@ class LazyGroup(click.Group):
     home="crossdock.cli",
     homes=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with 'crossdock demo'. The --help of each command has an example. An error ends with its code in"
-    " brackets, which 'crossdock explain CODE' explains.",
+    epilog="Start with 'crossdock demo'. The --help of each command has an example. An error or a warning ends with its"
+    " code in brackets, which 'crossdock explain CODE' explains.",
 )
 @click.version_option(package_name="crossdock", prog_name="crossdock")
 @click.option(

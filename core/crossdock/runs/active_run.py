@@ -13,7 +13,7 @@ from itertools import groupby
 from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error
+from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
@@ -219,8 +219,8 @@ class ActiveRun:
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
         for text in session.project.warnings:
-            self._timings.warn(text)
-            self.report.messages.warn("", text)
+            self._timings.warn(with_code(text, "config_key_renamed"))
+            self.report.messages.warn("", text, code="config_key_renamed")
 
     def _bind_streams(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
@@ -440,4 +440,5 @@ def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch
             stream,
             f"{files[0].target} has not acknowledged {shown}{more}: {records:,} overdue; ask whether it has them, then"
             f" run 'crossdock records resolve {stream}' with --delivered or --not-delivered",
+            code="files_unacknowledged",
         )

@@ -132,7 +132,7 @@ class BindingVerification:
             try:
                 compare(resource)
             except UnauthorizedError as error:
-                self._run.warn("", f"records stay unverified: {error}")
+                self._run.warn("", f"records stay unverified: {error}", code="records_unverified")
 
     # ---- lists of the platform
 
@@ -218,6 +218,7 @@ class BindingVerification:
                 target.name,
                 f"{noun} that were created after the backup, and that no source lists any more, are not found: "
                 f"look for them among all {noun} there",
+                code="records_unverified",
             )
 
     def _verify_without_look_up(self, target: Target, resource: str) -> None:
@@ -234,7 +235,8 @@ class BindingVerification:
 
         if self._state.run_transaction(believed):
             noun = resource.replace("_", " ")
-            self._run.warn(target.name, f"{noun} were not compared: it cannot be asked what came after the backup")
+            text = f"{noun} were not compared: it cannot be asked what came after the backup"
+            self._run.warn(target.name, text, code="records_unverified")
 
     # ---- results
 

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.errors import ConfigError, RefusedError
+from crossdock.errors import ConfigError, RefusedError, with_code
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
@@ -104,7 +104,8 @@ def replay(
             found = {identity.stream for identity in identities if identity.key}
             is_dropped = not found and tx.dead_letters.count(choice, status="dropped") > 0
         for name in sorted(found - known):
-            progress.warn(f"{name}: not replayed, because the config has no such stream")
+            text = f"{name}: not replayed, because the config has no such stream"
+            progress.warn(with_code(text, "stream_unknown"))
         names = found & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"

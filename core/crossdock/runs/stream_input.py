@@ -375,7 +375,8 @@ def note_changed_texts(bound: BoundStream, scan: LatestRecords) -> None:
     if number := scan.changed_names:
         names = "1 external id" if number == 1 else f"{number:,} external ids"
         of_ours = f"{names} of {NOT_OURS} would be ours but for case, white space or encoding"
-        bound.context.run.warn(bound.name, f"{of_ours}; if the partner changes names, choose another name_form")
+        text = f"{of_ours}; if the partner changes names, choose another name_form"
+        bound.context.run.warn(bound.name, text, code="external_ids_similar")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
 

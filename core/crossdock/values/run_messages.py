@@ -10,7 +10,7 @@ from typing import Any, Literal
 from crossdock.errors import CrossdockError, FindingsError, with_code, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
 
-_LONGEST_CODE = 32  # of an author's error; what is longer is cut
+_LONGEST_CODE = 32  # of an author's error or warning; what is longer is cut
 Level = Literal["error", "warning", "note"]
 MOST = 1_000  # warnings and notes of one run that are kept
 
@@ -23,7 +23,7 @@ class RunMessage:
         level: ``error`` stopped a stream or the run; people are notified about a ``warning``, and not about a ``note``.
         stream: The stream, connection or target; empty for the run itself.
         message: What happened, without the place, secrets and personal data.
-        code: `CrossdockError.code` of an error; None for others.
+        code: What happened, for ``crossdock explain``; None for a note, and for a warning of an author without one.
         category: `CrossdockError.category` of an error; None for others, and for those of crossdock 0.1.
     """
 
@@ -47,12 +47,12 @@ class RunMessage:
 
     @property
     def coded(self) -> str:
-        """The text with the code, as people see an error."""
+        """The text with the code, as people see an error or a warning."""
         return with_code(self.text, self.code)
 
     @property
     def in_full(self) -> str:
-        return f"{self.stream}: {self.text}" if self.stream else self.text
+        return f"{self.stream}: {self.coded}" if self.stream else self.coded
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -74,8 +74,8 @@ class RunMessages:
         """Record that *error* stopped *stream*, or the run if the name is empty. It counts for the exit code."""
         self._said.setdefault(RunMessage.of_error(stream, error), without_traceback(error))
 
-    def warn(self, stream: str, text: str) -> None:
-        self._remark(RunMessage("warning", stream, printable_lines(text)))
+    def warn(self, stream: str, text: str, *, code: str | None) -> None:
+        self._remark(RunMessage("warning", stream, printable_lines(text), code and code[:_LONGEST_CODE]))
 
     def note(self, stream: str, text: str) -> None:
         self._remark(RunMessage("note", stream, printable_lines(text)))

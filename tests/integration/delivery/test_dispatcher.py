@@ -113,7 +113,7 @@ def test_an_outage_is_told_once(bench: Bench, platform: Platform) -> None:
     bench.deliver(40)
     address = f"http://127.0.0.1:{bench.port}"
     assert bench.warnings == [
-        f"{address} is unavailable; probing for at most 3 times",
+        f"{address} is unavailable; probing for at most 3 times [target_unavailable]",
         f"{address} is available again",
     ]
     assert bench.bound() == 40

@@ -193,7 +193,7 @@ def test_check_counts_the_files_of_every_pattern(config: Path) -> None:
     assert check(config) == [
         Finding(ok=True, text=f"the folder {exports} is there"),
         Finding(ok=True, text="out/ITEM_*.txt: 2 files, 1,200 bytes"),
-        Finding(ok=False, text="SALES_*.csv: 0 files, 0 bytes"),
+        Finding(ok=False, text="SALES_*.csv: 0 files, 0 bytes", code="file_missing"),
     ]
     edit(config, 'SALES_*.csv"', 'SALES_*.csv"\n        required: false')
     assert check(config)[-1] == Finding(ok=True, text="SALES_*.csv: 0 files, 0 bytes")
@@ -207,7 +207,12 @@ def test_check_tells_of_a_missing_folder(config: Path) -> None:
     (config.parent / "exports").mkdir()
     (config.parent / "exports" / "SALES_1.csv").write_text("x")
     assert check(config)[1:] == [
-        Finding(ok=False, text="out/ITEM_*.txt: folder 'out' does not exist"),
+        Finding(
+            ok=False,
+            text="out/ITEM_*.txt: folder 'out' does not exist",
+            code="folder_missing",
+            category="config",
+        ),
         Finding(ok=True, text="SALES_*.csv: 1 file, 1 bytes"),
     ]
 

@@ -302,4 +302,5 @@ def test_caches_are_asked_for_what_the_api_has_now(headers: dict[str, str], text
     with api._run.open_lists.reading_as("shop.orders"):
         list(api.pages("/items", paginator=CursorInBody("/next"), records="/items", key="id"))
     assert asked == ["no-cache"] * 2
-    assert api._run.warnings == [f"shop.orders: https://shop.example/api/items: the list comes from {text}"]
+    warning = f"shop.orders: https://shop.example/api/items: the list comes from {text} [list_doubtful]"
+    assert api._run.warnings == [warning]

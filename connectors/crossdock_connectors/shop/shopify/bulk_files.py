@@ -34,7 +34,8 @@ def assembled(
                 yield records[start : start + PER_PAGE], f"{path.name} ({number})"
             part.unlink()
         if orphans:
-            ctx.run.warn(ctx.connection, f"{orphans:,} lines of {path.name} belong to records that are not in it")
+            text = f"{orphans:,} lines of {path.name} belong to records that are not in it"
+            ctx.run.warn(ctx.connection, text, code="records_left_out")
 
     return pages()
 

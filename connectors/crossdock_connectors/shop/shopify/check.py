@@ -28,7 +28,7 @@ def check(ctx: ShopifyContext) -> Iterator[Finding]:
     yield from _version(shop, ctx.run.clock.now())
     scopes = granted(shop)
     lacking = [f"the scope {scope} is missing: needed for {names}" for scope, names in missing(ctx.settings, scopes)]
-    yield from (Finding(ok=False, text=text) for text in lacking)
+    yield from (Finding(ok=False, text=text, code="scopes_missing") for text in lacking)
     if not lacking:
         yield Finding(ok=True, text="the token has all scopes that the streams need")
     for scope, purpose in missing_for_targets(scopes):
@@ -46,20 +46,25 @@ def _version(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
     served = shop.headers.get("x-shopify-api-version") or queries.VERSION
     if served != queries.VERSION:
         text = f"the shop serves version {served} of its API in place of {queries.VERSION}: upgrade crossdock"
-        yield Finding(ok=False, text=text)
+        yield Finding(ok=False, text=text, code="api_outdated")
     else:
-        is_near = end - now < _NOTICE
         text = f"version {served} of its API is supported until {queries.SUPPORTED_UNTIL}"
-        yield Finding(ok=not is_near, text=f"{text}: upgrade crossdock" if is_near else text)
+        if end - now < _NOTICE:
+            yield Finding(ok=False, text=f"{text}: upgrade crossdock", code="api_outdated")
+        else:
+            yield Finding(ok=True, text=text)
     if reason := shop.headers.get("x-shopify-api-deprecated-reason"):
-        yield Finding(ok=False, text=f"the shop calls a query deprecated, upgrade crossdock: {reason}")
+        text = f"the shop calls a query deprecated, upgrade crossdock: {reason}"
+        yield Finding(ok=False, text=text, code="api_outdated")
 
 
 def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]:
     if "read_all_orders" not in scopes:
-        is_hiding = hides_orders(ctx.settings, scopes, ctx.run.clock.now())
         text = "without the scope read_all_orders, orders older than 60 days are not seen"
-        yield Finding(ok=not is_hiding, text=f"{text}: grant it, or set first" if is_hiding else text)
+        if hides_orders(ctx.settings, scopes, ctx.run.clock.now()):
+            yield Finding(ok=False, text=f"{text}: grant it, or set first", code="scopes_missing")
+        else:
+            yield Finding(ok=True, text=text)
 
 
 def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
@@ -72,7 +77,8 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
     known = {number for number, _, _ in found}
     for number in named:
         if number not in known:
-            yield Finding(ok=False, text=f"locations: the shop has no location {number}")
+            text = f"locations: the shop has no location {number}"
+            yield Finding(ok=False, text=text, code="partner_setting_unknown")
     for number, name, is_active in found:
         if is_active and number not in named:
             yield Finding(ok=True, text=f"locations does not name {number} ({name}): its stock is left out")

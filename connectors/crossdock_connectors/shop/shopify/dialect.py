@@ -218,7 +218,7 @@ def _shop(ctx: ShopifyContext) -> ApiAnswer:
 def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
     if hides_orders(ctx.settings, granted(_shop(ctx)), ctx.run.clock.now()):
         text = "the token lacks the scope read_all_orders: orders older than 60 days are not seen"
-        ctx.run.warn(ctx.connection, text)
+        ctx.run.warn(ctx.connection, text, code="scopes_missing")
 
 
 _AT_A_TIME = 10  # a query may cost at most 1,000 points

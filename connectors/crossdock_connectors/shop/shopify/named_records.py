@@ -38,7 +38,8 @@ def variants_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
     found = _nodes(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     records = [item for named in found for item in named.records]
     if any(at_path(item, "variants.pageInfo.hasNextPage") is True for item in records):
-        ctx.run.warn(ctx.connection, "an inventory item has more than 50 variants, of which the others are not fetched")
+        text = "an inventory item has more than 50 variants, of which the others are not fetched"
+        ctx.run.warn(ctx.connection, text, code="records_left_out")
     lists = (at_path(item, "variants.nodes") for item in records)
     return _numbers(at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes)
 

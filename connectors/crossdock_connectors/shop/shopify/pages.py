@@ -172,4 +172,4 @@ def _note_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
 
 
 def _warn(ctx: ShopifyContext, text: str) -> None:
-    ctx.run.warn(ctx.connection, text)
+    ctx.run.warn(ctx.connection, text, code="api_outdated")

@@ -32,7 +32,7 @@ def _first_load(page: ApiAnswer, size: int, took_s: float) -> Finding:
     orders = _total(page)
     if orders is None:
         text = f"{page.address} responds without {TOTAL}: a proxy or cache may remove it, and lists cannot be read"
-        return Finding(ok=False, text=text)
+        return Finding(ok=False, text=text, code="answer_misplaced")
     requests = -(-orders // size)
     needed = f"a first load reads them in about {_duration(requests * took_s)}, with {requests:,} requests"
     return Finding(ok=True, text=f"{page.address} responds; it has {orders:,} orders: {needed}")
@@ -50,21 +50,22 @@ def _clock(page: ApiAnswer, now: datetime) -> Finding:
     text = f"the clocks of the shop and of this machine differ by {_duration(differs_s)}"
     if differs_s < OVERLAP.total_seconds() / 2:
         return Finding(ok=True, text=text)
-    return Finding(ok=False, text=f"{text}: changes may be missed; set them right")
+    return Finding(ok=False, text=f"{text}: changes may be missed; set them right", code="clock_differs")
 
 
 def _permission(ctx: WooContext, name: str) -> Finding:
     try:
         page = ctx.api.get(f"{API}/{name}", {"per_page": 1, "_fields": "id"})
     except (UnauthorizedError, RemoteError) as error:
-        return Finding(ok=False, text=f"{name} cannot be read: {error.message}")
+        text = f"{name} cannot be read: {error.message}"
+        return Finding(ok=False, text=text, code=error.code, category=error.category)
     return Finding(ok=True, text=f"{_total(page) or 0:,} {name}")
 
 
 def _filter(ctx: WooContext) -> Finding:
     page = ctx.api.get(f"{API}/orders", {"status": "any", "per_page": 1, "_fields": "id", **_FAR})
     if page.items(""):
-        return Finding(ok=False, text=UNFILTERED)
+        return Finding(ok=False, text=UNFILTERED, code="filter_ignored")
     return Finding(ok=True, text="the shop lists what has changed")
 
 

@@ -234,7 +234,9 @@ def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | t
     filtered = {**params, "modified_after": bound, "dates_are_gmt": "true"}
     for records, source in pages(ctx, path, change, orderby="modified", **filtered):
         if any(_is_older(record, bound) for record in records):
-            ctx.shared("woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED))
+            ctx.shared(
+                "woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED, code="filter_ignored")
+            )
         yield [record for record in records if not _is_older(record, written(begin))], source
 
 

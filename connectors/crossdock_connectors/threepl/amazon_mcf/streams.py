@@ -204,4 +204,4 @@ def check(ctx: AmazonContext) -> Iterator[Finding]:
         items, address = next(stream.inventory(ctx))
         yield Finding(ok=True, text=f"{address} responds, with {len(items):,} SKUs")
     except CrossdockError as error:
-        yield Finding(ok=False, text=f"inventory: {error}")
+        yield Finding(ok=False, text=f"inventory: {error}", code=error.code, category=error.category)

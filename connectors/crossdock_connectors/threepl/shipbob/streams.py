@@ -167,7 +167,9 @@ def check(ctx: ShipBobContext) -> Iterator[Finding]:
             answer = ctx.api.get(path)
             found = sorted({str(at_path(item, member)) for item in answer.items("/items")})
         except CrossdockError as error:
-            yield Finding(ok=False, text=f"{what}: {error}")
+            yield Finding(ok=False, text=f"{what}: {error}", code=error.code, category=error.category)
             return
         shown = ", ".join(found) or "none"
-        yield Finding(ok=wanted[what] in found, text=f"{what} {wanted[what]}: the token sees {shown}")
+        is_seen = wanted[what] in found
+        text = f"{what} {wanted[what]}: the token sees {shown}"
+        yield Finding(ok=is_seen, text=text, code=None if is_seen else "partner_setting_unknown")

@@ -380,7 +380,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return first, second
 
     def _warn(self, page: ApiAnswer, text: str) -> None:
-        self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
+        reader = self._run.open_lists.reader or self._connection
+        self._run.warn(reader, f"{page.address}: {text}", code="list_doubtful")
 
     def _following_request(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
         """Return the request for the page after *page*, which must be on the same host."""

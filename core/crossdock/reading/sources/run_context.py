@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from crossdock.errors import CrossdockError, StateError
+from crossdock.errors import CrossdockError, StateError, with_code
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.growth_checks import GrowthChecks
@@ -221,10 +221,11 @@ class SourceContext:
         self.progress.warn(f"{stream}: {text}" if stream else text)
         self.messages.note(stream, text)
 
-    def warn(self, stream: str, text: str) -> None:
-        """Do the same as `note` for a text about which people are notified."""
-        self.progress.warn(f"{stream}: {text}")
-        self.messages.warn(stream, text)
+    def warn(self, stream: str, text: str, *, code: str | None = None) -> None:
+        """Do the same as `note` for a text about which people are notified. *code* names what happened."""
+        shown = with_code(text, code)
+        self.progress.warn(f"{stream}: {shown}" if stream else shown)
+        self.messages.warn(stream, text, code=code)
 
     @property
     def notes(self) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ from crossdock.reading.wrappers.zip_encryption import (
 )
 from crossdock.values.config_models import SecretRef
 
-_MAX_DIRECTORY = 4 << 20
+MAX_DIRECTORY = 4 << 20
 """The limit for the list of members, in bytes, which is held in memory. An entry takes about a hundred."""
 _LOCAL, _CENTRAL, _END, _END_64, _LOCATOR_64 = b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _END_BYTES, _LOCATOR_BYTES = 22, 20
@@ -151,7 +151,7 @@ def _check_member_list(file: BinaryIO, name: str) -> None:
             hint="Ask the sender for one with a file in it.",
             code="archive_members_wrong",
         )
-    if length > _MAX_DIRECTORY:
+    if length > MAX_DIRECTORY:
         message = f"the zip archive has {entries:,} members, whose list is too long"
         raise RefusedError(message, where=name, hint="Ask the sender for several archives.", code="file_damaged")
 

@@ -176,4 +176,4 @@ def warn_about_snapshot(
         past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     for text in (fewer_rows_warning(bound, rows, past), other_keys_warning(known, gone, new)):
         if text is not None:
-            bound.context.run.warn(bound.name, text)
+            bound.context.run.warn(bound.name, text, code="snapshot_differs")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, with_code
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
 from crossdock.runs.plan_file import PlanFile, outdated_error
@@ -170,7 +170,8 @@ class _Application:
         if self._run.report.completed and all(self._needs_a_person(each) for each in left):
             self._session.state.run_transaction(lambda tx: _end_undo(tx, self._approved, names))
         else:
-            self._progress.warn(f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}")
+            text = f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}"
+            self._progress.warn(with_code(text, "undo_in_progress"))
         return self._run.report
 
     def _needs_a_person(self, intent: Intent) -> bool:

@@ -34,7 +34,7 @@ _SAME_S = 2.0  # the platform says its time in whole seconds
 
 def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test everything, and yield each finding with its subject. Connections are opened."""
-    yield from (("config", Finding(ok=True, text=text)) for text in loaded.warnings)
+    yield from (("config", Finding(ok=True, text=text, code="config_key_renamed")) for text in loaded.warnings)
     yield from findings_of_platform(loaded)
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in findings_of_connection(loaded, connection))
@@ -94,7 +94,11 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         if resource in loaded.looked_up_resources:
             yield (
                 "platform",
-                Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups"),
+                Finding(
+                    ok=False,
+                    text=f"may not read {_plural(resource)}, but their delivery needs look-ups",
+                    code="scopes_missing",
+                ),
             )
         else:
             yield (
@@ -167,7 +171,7 @@ def _ambiguous_key_finding(stream: Stream[Any], sent: AbstractSet[str]) -> Findi
         if prefix is not None and prefix.removesuffix(":") in sent:
             text = f"a record of others that is called like the key {name}, without {prefix}, would be the same record"
             ours = f"declare ours: {{member: {name}, namespace: {prefix.removesuffix(':')}}}"
-            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}")
+            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}", code="key_ambiguous")
     return None
 
 
@@ -254,4 +258,7 @@ def disk_findings(loaded: Project) -> Iterator[Finding]:
         places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
         seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
         text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
-        yield Finding(ok=free >= need, text=text if free >= need else f"{text}; free some space, or move 'spool'")
+        if free >= need:
+            yield Finding(ok=True, text=text)
+        else:
+            yield Finding(ok=False, text=f"{text}; free some space, or move 'spool'", code="disk_space_low")

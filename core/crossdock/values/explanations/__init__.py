@@ -1,4 +1,4 @@
-"""What the codes of errors and the reasons of dead letters mean: one Markdown page each, named after its code.
+"""What the codes of errors and warnings and the reasons of dead letters mean: one Markdown page each, named after it.
 
 A page has the title in its first line, then what happened, "Usual causes" and "What to do". Lines have at most 80
 characters, because ``crossdock explain`` shows a page as it is. The documentation has the same pages.
@@ -24,13 +24,13 @@ def page(code: str) -> str:
     """Return the page about *code*, in Markdown.
 
     Raises:
-        ConfigError: If no error has this code.
+        ConfigError: If no error or warning has this code.
     """
     known = codes()
     if code not in known:
         near = get_close_matches(code, known, n=3, cutoff=0.5)
         advice = f"did you mean {' or '.join(near)}?" if near else "crossdock explain lists all codes"
-        raise ConfigError(f"no error has the code {code!r}", hint=advice, code="code_unknown")
+        raise ConfigError(f"no error or warning has the code {code!r}", hint=advice, code="code_unknown")
     return _read(code)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError, UnauthorizedError
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError, UnauthorizedError, with_code
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, StoredBatch
 from crossdock.writing.delivery.delivery_context import (
@@ -75,7 +75,8 @@ class Dispatcher:
             self._queue.release(but=later)
             yield from self._deliver_queued()
         except PostponedError as error:
-            self._run.warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
+            text = f"delivery of what the last run left unsettled is postponed: {error.message}"
+            self._run.warn(with_code(text, "delivery_postponed"))
             self._delivery.reset_after_stop()
         self._delivery.resuming = False
 
@@ -242,7 +243,8 @@ class Dispatcher:
         if is_unavailable:
             limits = target.retry
             up_to = f"{limits.give_up_after_s:.0f} s" if breaker.worked else f"{limits.attempts} times"
-            self._run.warn(f"{target.address} is unavailable; probing for at most {up_to}")
+            text = f"{target.address} is unavailable; probing for at most {up_to}"
+            self._run.warn(with_code(text, "target_unavailable"))
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 

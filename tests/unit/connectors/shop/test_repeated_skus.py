@@ -13,7 +13,7 @@ class _Run:
     def __init__(self) -> None:
         self.warned: list[str] = []
 
-    def warn(self, stream: str, text: str) -> None:
+    def warn(self, stream: str, text: str, *, code: str) -> None:
         self.warned.append(f"{stream}: {text}")
 
 

@@ -102,6 +102,6 @@ def test_a_first_run_warns_of_orders_that_it_cannot_see(scopes: frozenset[str], 
             read(CONNECTOR, ctx, stream)
         later = shop_context(site, bulk=False, **first)
         read(CONNECTOR, later, "orders", since=instant_cursor(site.clock.now()))
-    text = "shopify: the token lacks the scope read_all_orders: orders older than 60 days are not seen"
+    text = "shopify: the token lacks the scope read_all_orders: orders older than 60 days are not seen [scopes_missing]"
     assert ctx.run.warnings == ([text] if warned else [])
     assert later.run.warnings == []

@@ -193,7 +193,8 @@ def test_an_ended_version_is_told_once() -> None:
     answers = mock.patch("tests.partners.shopify.reading.transport", return_value=httpx.MockTransport(answer))
     with answers, run(site, page_size=1) as ctx:
         assert len(records(ctx)) == 3
+    ended = "the shop serves version 2027-07 of its API in place of 2026-10, which has ended"
     assert ctx.run.warnings == [
-        "shopify: the shop calls a query deprecated: see there",
-        "shopify: the shop serves version 2027-07 of its API in place of 2026-10, which has ended: upgrade crossdock",
+        "shopify: the shop calls a query deprecated: see there [api_outdated]",
+        f"shopify: {ended}: upgrade crossdock [api_outdated]",
     ]

@@ -125,9 +125,10 @@ def _load_stream(data: dict[str, Any], fence: Fence, folder: Path) -> None:
 
 
 def _load_stream_by_name(data: dict[str, Any], fence: Fence, folder: Path) -> None:
-    for stream in data.values():
-        TypeAdapter(WarehouseStreamConfig).validate_python(stream)
-    if not any("to" in stream for stream in data.values()):  # a target is another connection of the page
+    if any("to" in stream for stream in data.values()):  # the target is another connection
+        for stream in data.values():
+            TypeAdapter(WarehouseStreamConfig).validate_python(stream)
+    else:
         _load({"connections": {"wms": {"kind": "folder_warehouse", "path": "exports", "streams": data}}}, fence, folder)
 
 

@@ -119,9 +119,14 @@ def _load_fleet(data: Any, fence: Fence, folder: Path) -> None:
 
 
 def _load_stream(data: dict[str, Any], fence: Fence, folder: Path) -> None:
-    for name, value in data.items():
-        field: Any = WarehouseStreamConfig.model_fields[name].annotation
-        TypeAdapter(field).validate_python(value)
+    stream = {
+        "files": "ITEM_*.csv",
+        "mode": "append",
+        "key": ["SKU"],
+        "resource": "product",
+        "map": {"sku": "SKU", "name": "NAME"},
+    }
+    _load_stream_by_name({"records": {**stream, **data}}, fence, folder)
 
 
 def _load_stream_by_name(data: dict[str, Any], fence: Fence, folder: Path) -> None:
@@ -237,7 +242,9 @@ KINDS: dict[str, tuple[Callable[[Any, Fence], bool], Try]] = {
         _load_stream_by_name,
     ),
     "stream of an API": (
-        lambda data, _: _is_map(data) and all(_is_map(each) and "path" in each and "map" in each for each in data.values()),
+        lambda data, _: (
+            _is_map(data) and all(_is_map(each) and "path" in each and "map" in each for each in data.values())
+        ),
         _load_stream_of_an_api,
     ),
     "resource of a target": (

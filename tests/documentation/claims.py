@@ -6,7 +6,6 @@ TEXTS = {  # how a block begins -> the test that executes it, or what it is
     "files, pages ─►": "a drawing",
     '"PH","ord_': "tests/nightly/test_documented_exchange.py::test_the_exchange_in_csv",
     "/etc/crossdock/base.yaml\n": "the names of the files that the page shows",
-    "Rows\nstream         read  in records  skip cancelled": "the figures of an example that the page explains",
     "receiving webhooks at": "tests/unit/scheduler/test_stderr_log.py",
 }
 PYTHON = {  # a part of a block that is not a module of its own -> the test that runs it

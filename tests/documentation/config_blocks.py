@@ -119,14 +119,32 @@ def _load_fleet(data: Any, fence: Fence, folder: Path) -> None:
 
 
 def _load_stream(data: dict[str, Any], fence: Fence, folder: Path) -> None:
-    for name, value in data.items():
-        field: Any = WarehouseStreamConfig.model_fields[name].annotation
-        TypeAdapter(field).validate_python(value)
+    stream = {
+        "files": "ITEM_*.csv",
+        "mode": "append",
+        "key": ["SKU"],
+        "resource": "product",
+        "map": {"sku": "SKU", "name": "NAME"},
+    }
+    _load_stream_by_name({"records": {**stream, **data}}, fence, folder)
 
 
 def _load_stream_by_name(data: dict[str, Any], fence: Fence, folder: Path) -> None:
-    for stream in data.values():
-        TypeAdapter(WarehouseStreamConfig).validate_python(stream)
+    if any("to" in stream for stream in data.values()):  # the target is another connection
+        for stream in data.values():
+            TypeAdapter(WarehouseStreamConfig).validate_python(stream)
+    else:
+        _load({"connections": {"wms": {"kind": "folder_warehouse", "path": "exports", "streams": data}}}, fence, folder)
+
+
+def _load_stream_of_an_api(data: dict[str, Any], fence: Fence, folder: Path) -> None:
+    shop = {"kind": "http_json", "base_url": "https://shop.example/api", "pagination": {"kind": "link_header"}}
+    _load({"connections": {"shop": {**shop, "streams": data}}}, fence, folder)
+
+
+def _load_resource_of_an_api(data: dict[str, Any], fence: Fence, folder: Path) -> None:
+    shop = {"kind": "http_json", "base_url": "https://shop.example/api", "target": {"resources": data}}
+    _load({"connections": {"shop": shop}}, fence, folder)
 
 
 def _load_members(data: dict[str, Any], fence: Fence, folder: Path) -> None:
@@ -223,9 +241,19 @@ KINDS: dict[str, tuple[Callable[[Any, Fence], bool], Try]] = {
         lambda data, _: _is_map(data) and all(_is_map(each) and "files" in each for each in data.values()),
         _load_stream_by_name,
     ),
+    "stream of an API": (
+        lambda data, _: (
+            _is_map(data) and all(_is_map(each) and "path" in each and "map" in each for each in data.values())
+        ),
+        _load_stream_of_an_api,
+    ),
     "resource of a target": (
         lambda data, _: _is_map(data) and all(_is_map(each) and "content" in each for each in data.values()),
         _load_resource,
+    ),
+    "resource of an API": (
+        lambda data, _: _is_map(data) and all(_is_map(each) and "members" in each for each in data.values()),
+        _load_resource_of_an_api,
     ),
     "members of a map": (lambda data, _: _is_map(data), _load_members),
 }

@@ -40,19 +40,24 @@ def test_yaml(fence: Fence, tmp_path: Path) -> None:
     tried(config_blocks.data_of(fence), fence, tmp_path)
 
 
-@of("ini")
-def test_systemd_units(fence: Fence, tmp_path: Path) -> None:
+UNITS = {each.title: each.text for each in fences("ini")} | {
+    path.name: path.read_text(encoding="utf-8") for path in (ROOT / "configs/deploy/systemd").glob("*.service")
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_units(name: str, tmp_path: Path) -> None:
     """systemd accepts the unit where it is installed; its commands exist, and its options are known."""
     unit = configparser.ConfigParser(strict=False, interpolation=None, comment_prefixes="#")
     unit.optionxform = str  # type: ignore[assignment, method-assign]  # names of systemd have capitals
-    unit.read_string(fence.text.replace("\\\n", " "))
+    unit.read_string(UNITS[name].replace("\\\n", " "))
     program, *words = split(unit["Service"]["ExecStart"])
     if Path(program).name == "crossdock":
         check_options(words)
     if not shutil.which("systemd-analyze"):
         return
-    path = tmp_path / f"{Path(fence.title or 'crossdock.service').stem}.service"
-    path.write_text(re.sub(r"/opt/crossdock/bin/\w+", "/bin/true", fence.text).replace("User=crossdock\n", ""))
+    path = tmp_path / f"{Path(name).stem}.service"
+    path.write_text(re.sub(r"/opt/crossdock/bin/\w+", "/bin/true", UNITS[name]).replace("User=crossdock\n", ""))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if path.name in line]
     assert said == [], said

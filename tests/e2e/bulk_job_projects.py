@@ -12,67 +12,24 @@ from tests.ended_commands import Done
 from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, SalesforceBulk, ShopifyBulk
 
 VENDORS: dict[str, type[BulkJobs]] = {"salesforce": SalesforceBulk, "shopify": ShopifyBulk, "amazon": AmazonFeeds}
-_SHOPIFY_PATH = "/admin/api/2025-10/graphql.json"
-_UPLOAD = """mutation ($input: [StagedUploadInput!]!) {
-  stagedUploadsCreate(input: $input) { stagedTargets { url parameters { name value } } userErrors { message } } }"""
-_RUN = """mutation ($mutation: String!, $path: String!, $name: String!) {
-  bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path, clientIdentifier: $name) {
-    bulkOperation { id } userErrors { code message } } }"""
-_SET = """mutation call($identifier: ProductSetIdentifiers, $input: ProductSetInput!) {
-  productSet(identifier: $identifier, input: $input) { product { id } userErrors { field message } } }"""
-_STATE = "query ($id: ID!) { node(id: $id) { ... on BulkOperation { status errorCode url partialDataUrl } } }"
+_CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def _salesforce() -> dict[str, Any]:
-    whole = yaml.safe_load((Path(__file__).parents[2] / "configs" / "salesforce.yaml").read_text(encoding="utf-8"))
-    return dict(whole["connections"]["salesforce"]["target"]["resources"]["contacts"])
+    return _resource("salesforce.yaml", "salesforce", "contacts")
 
 
 def _shopify() -> dict[str, Any]:
     product = {"handle": "{external_id}", "title": "{LastName}", "note": "{Email?}"}
     row = {"identifier": {"object": {"handle": "{external_id}"}}, "input": {"object": product}}
-    upload = {
-        "resource": "BULK_MUTATION_VARIABLES",
-        "filename": "{name}",
-        "mimeType": "text/jsonl",
-        "httpMethod": "POST",
-    }
-    target = "data.stagedUploadsCreate.stagedTargets.0"
-    results = {"format": "json_lines", "number": "__lineNumber", "first_number": 0}
-    results["reason"] = ["data.productSet.userErrors.0.message", "errors"]
-    return {
-        "name": "handle",
-        "content": {"kind": "json_lines", "rows": [{"object": row}], "update": [{"object": row}]},
-        "job": {
-            "prepare": [
-                {
-                    "path": _SHOPIFY_PATH,
-                    "graphql": _UPLOAD,
-                    "variables": {"input": [upload]},
-                    "keep": {"url": f"{target}.url", "parameters": f"{target}.parameters"},
-                }
-            ],
-            "upload": {"url": "{url}", "form": "{parameters}", "method": "POST", "content_type": "text/jsonl"},
-            "start": {
-                "path": _SHOPIFY_PATH,
-                "graphql": _RUN,
-                "variables": {"mutation": _SET, "path": "{parameters.key}", "name": "{name}"},
-                "keep": {"operation": "data.bulkOperationRunMutation.bulkOperation.id"},
-            },
-            "busy": "in progress",
-            "state": {
-                "path": _SHOPIFY_PATH,
-                "graphql": _STATE,
-                "variables": {"id": "{operation}"},
-                "state": "data.node.status",
-                "done": ["COMPLETED"],
-                "failed": ["FAILED", "CANCELED", "EXPIRED"],
-                "message": "data.node.errorCode",
-                "keep": {"results": "data.node.url", "parts": "data.node.partialDataUrl"},
-            },
-            "results": [results | {"url": "{results}"}, results | {"url": "{parts}"}],
-        },
-    }
+    content = {"kind": "json_lines", "rows": [{"object": row}], "update": [{"object": row}]}
+    return _resource("shopify_catalog.yaml", "catalog", "products") | {"content": content}
+
+
+def _resource(file: str, connection: str, resource: str) -> dict[str, Any]:
+    """The one of an example config, with the version of Shopify's API that the fake has."""
+    text = (_CONFIGS / file).read_text(encoding="utf-8").replace("2026-10", "2025-10")
+    return dict(yaml.safe_load(text)["connections"][connection]["target"]["resources"][resource])
 
 
 def _amazon() -> dict[str, Any]:

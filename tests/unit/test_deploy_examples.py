@@ -264,11 +264,8 @@ def test_the_cron_job_of_the_guide_runs_what_was_due() -> None:
 
 def test_units_run_commands_that_exist() -> None:
     """The systemd units of the guide start crossdock and Dask as a user that writes to its state folder only."""
-    units = [
-        unit
-        for page in ("systemd", "systemd_fleet")
-        for unit in blocks(DOCS / "how_to" / "deploy" / f"{page}.md", "ini")
-    ]
+    (unit,) = blocks(DOCS / "how_to" / "deploy" / "systemd.md", "ini")
+    units = [unit, *(path.read_text(encoding="utf-8") for path in DEPLOY.glob("systemd/*.service"))]
     assert len(units) == 4
     for unit in units:
         command = re.search(r"^ExecStart=/opt/crossdock/bin/(\w+) (\S+) ", unit.replace("\\\n ", ""), re.MULTILINE)

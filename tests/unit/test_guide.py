@@ -137,6 +137,11 @@ def test_the_comments_of_the_schedule_examples_are_true() -> None:
 
 
 def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of a config, or of an example that has streams or a part of one."""
+    if "format" in config:
+        return [config]
+    if all(isinstance(each, dict) and "files" in each for each in config.values()):
+        return list(config.values())
     connections = config.get("connections", {}).values()
     declared = [connection["streams"] for connection in connections if isinstance(connection.get("streams"), dict)]
     return [stream for streams in declared for stream in streams.values()]

@@ -1,10 +1,12 @@
-"""The tests of a connector find planted bugs."""
+"""The tests of a connector find planted bugs, and the documentation has a table of them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.nightly.planted import depot, exports, mutations, parcels, relay, shop
-from tests.nightly.planted.bugs import Bug, failures, quick_tests
+from tests.nightly.planted.bugs import Bug, failures, quick_tests, table
 
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 
@@ -12,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("commands_are_forked")
 
 CORRECT = (*shop.CORRECT, *exports.CORRECT, *depot.CORRECT, *mutations.CORRECT, *parcels.CORRECT, *relay.CORRECT)
 BUGS = (*shop.BUGS, *exports.BUGS, *depot.BUGS, *mutations.BUGS, *parcels.BUGS, *relay.BUGS)
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "connectors" / "found_bugs.md"
 
 
 @pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
@@ -31,3 +34,9 @@ def test_no_other_test_finds_what_needs_a_statement(bug: Bug) -> None:
     """Without `expects`, every test passes: the guide does not ask for more than is needed."""
     unstated = type("Case", (bug.case,), {"expects": {}})
     assert failures(unstated, quick_tests(unstated)) == {}
+
+
+def test_the_guide_has_a_table_of_the_bugs() -> None:
+    """It says which test finds a bug, and whether that needs a statement of the author."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("| ")][1:] == table(BUGS)

@@ -1,4 +1,4 @@
-"""One planted bug: what it is, and which test must find it."""
+"""One planted bug: what it is called in the documentation, and which test must find it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Bug:
     """A case with one bug.
 
     Attributes:
-        what: What is wrong; bugs of several kinds of connectors may share it.
+        what: The row of the table in the documentation; bugs of several kinds of connectors may share it.
         kind: The kind of connector.
         case: The tests of the connector with the bug.
         test: The test that finds it, without ``test_``.
@@ -53,3 +53,15 @@ def failures(case: type[ConnectorUnderTest], tests: Sequence[str]) -> Mapping[st
 
 def quick_tests(case: type[ConnectorUnderTest]) -> list[str]:
     return [name.removeprefix("test_") for name in dir(case) if name.startswith("test_") and name != SLOW]
+
+
+def table(bugs: Sequence[Bug]) -> list[str]:
+    """Return the rows of the table in the documentation: each bug, what finds it, and what needs `expects`."""
+    rows = []
+    for what in dict.fromkeys(bug.what for bug in bugs):
+        same = [bug for bug in bugs if bug.what == what]
+        tests = ", ".join(f"`{test}`" for test in dict.fromkeys(bug.test for bug in same))
+        stated = dict.fromkeys(bug.kind for bug in same if bug.stated)
+        is_always = all(bug.stated for bug in same)
+        rows.append(f"| {what} | {tests} | {'yes' if is_always else ', '.join(stated) or 'no'} |")
+    return rows

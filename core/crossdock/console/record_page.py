@@ -31,7 +31,7 @@ from crossdock.state.queries.record_history import DeliveredContent
 from crossdock.values.display_texts import place_text
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import RecordState
-from crossdock.writing.delivery.operations import PERSONAL
+from crossdock.writing.targets.payload_comparison import PERSONAL
 
 _UNKNOWN_HINT = "It was not read yet, or its key is another one. Search for it on the page of records."
 _AWAITED_BY = ("key", "stream", "since")

@@ -32,8 +32,8 @@ from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RecordTerm, RunState, StateWord
-from crossdock.writing.delivery.operations import MemberDifference
 from crossdock.writing.delivery.senders import PersonalDataMasks
+from crossdock.writing.targets.payload_comparison import MemberDifference
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows", "bytes", "modified", "accepted", "SHA-256")

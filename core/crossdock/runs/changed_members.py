@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.state.queries.run_details import DeliveredUpdate, RunDetails
-from crossdock.writing.delivery.operations import MemberDifference, member_differences
 from crossdock.writing.delivery.senders import PersonalDataMasks
+from crossdock.writing.targets.payload_comparison import MemberDifference, member_differences
 
 LOOKED_AT = 1_000  # most operations of a run that are compared
 EXAMPLES = 3  # of each member

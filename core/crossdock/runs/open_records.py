@@ -20,7 +20,7 @@ from crossdock.values.display_times import instant_text
 from crossdock.values.record_keys import key_text
 from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState
-from crossdock.writing.delivery.operations import member_differences
+from crossdock.writing.targets.payload_comparison import member_differences
 
 Item = dict[str, Any]
 """An open record by the names of `without_data`, and its data."""

@@ -14,7 +14,7 @@ from crossdock.state import Transaction
 from crossdock.values import exact_json
 from crossdock.values.display_texts import parents_text, place_text
 from crossdock.values.display_times import instant_text
-from crossdock.writing.delivery.operations import member_differences
+from crossdock.writing.targets.payload_comparison import member_differences
 
 Row = dict[str, Any]
 

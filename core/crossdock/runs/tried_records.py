@@ -11,7 +11,7 @@ from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
 from crossdock.values.display_texts import counted
 from crossdock.values.records import JSON
-from crossdock.writing.delivery.operations import PERSONAL
+from crossdock.writing.targets.payload_comparison import PERSONAL
 
 
 def tried_record_document(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:

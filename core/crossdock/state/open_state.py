@@ -40,10 +40,9 @@ from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.crashing_inputs import CrashingInputs
-from crossdock.state.tables.cursors import Cursors
+from crossdock.state.tables.cursors import Cursors, FullLists
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import FileIntake
-from crossdock.state.tables.full_lists import FullLists
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of

@@ -1,11 +1,13 @@
-"""Cursors: where each incremental stream continues."""
+"""Cursors, where incremental streams continue, and when the full list of each stream was read."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import cursors
+from crossdock.state.db.schema import cursors, full_lists
 
 
 class Cursors:
@@ -31,3 +33,15 @@ class Cursors:
 
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
+
+
+class FullLists:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def read_at(self, stream: str) -> datetime | None:
+        """Return when the last full list of *stream* was read to its end; None if there was none."""
+        return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
+
+    def put(self, stream: str, *, at: datetime) -> None:
+        sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])

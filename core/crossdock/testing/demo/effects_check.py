@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
-from crossdock.values import exact_json
-from crossdock.writing.targets.platform_target import PlatformTarget
+from crossdock.testing.sandbox_effects import list_effects
 
 
 def check_effects(project: Project, reports: list[Report]) -> Counter[str]:
@@ -21,7 +18,7 @@ def check_effects(project: Project, reports: list[Report]) -> Counter[str]:
     """
     if not all(report.balanced for report in reports):
         raise InternalError("the tally does not balance", code="tally_unbalanced")
-    effects = list(_effects(project))
+    effects = list(list_effects(project.platform))
     with project.read_state() as tx:
         intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
     logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
@@ -31,14 +28,3 @@ def check_effects(project: Project, reports: list[Report]) -> Counter[str]:
         counts = f"effects log {len(effects)}, runs {delivered}, state {len(expected)}"
         raise InternalError(f"the deliveries do not match the effects log: {counts}", code="demo_differs")
     return Counter(effect["operation"] for effect in effects)
-
-
-def _effects(project: Project) -> Iterator[dict[str, Any]]:
-    client = PlatformTarget(project.platform).client()
-    try:
-        query = {"after": "0", "limit": "1000"}
-        while page := exact_json.loads(client.send("GET", "/_sandbox/effects", params=query).body)["data"]:
-            yield from page
-            query["after"] = str(page[-1]["seq"])
-    finally:
-        client.close()

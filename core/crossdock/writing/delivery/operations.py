@@ -1,12 +1,11 @@
-"""Operations on the target, the intents made from them (law 2), and the differences between two payloads."""
+"""Operations on the target, and the intents made from them (law 2)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
@@ -16,7 +15,6 @@ from crossdock.writing.targets.target import BatchItem, EndpointProfile, Request
 
 Kind = Literal["create", "update", "delete"]
 FROM_STATE = "state"  # the source of operations that no row of a source has brought
-PERSONAL = "(personal)"
 
 
 @dataclass(slots=True)  # not frozen, for the reason given at `Binding`
@@ -237,36 +235,3 @@ def _successor(intent: Intent, target: Target, kind: Kind, request: Request) -> 
         first_sent_at=None,
         http_status=None,
     )
-
-
-class MemberDifference(NamedTuple):
-    pointer: str
-    before: Any
-    after: Any
-
-
-def member_differences(
-    before: dict[str, Any], after: dict[str, Any], personal: Collection[str] = ()
-) -> list[MemberDifference]:
-    return [
-        MemberDifference(each.pointer, *map(_masked, each[1:])) if each.pointer.split("/")[1] in personal else each
-        for each in _differences("", before, after)
-    ]
-
-
-def _masked(value: Any) -> str | None:
-    return None if value is None else PERSONAL
-
-
-def _differences(pointer: str, before: Any, after: Any) -> Iterator[MemberDifference]:
-    if before == after:
-        return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in dict.fromkeys([*before, *after]):
-            yield from _differences(f"{pointer}/{name}", before.get(name), after.get(name))
-    elif isinstance(before, list) and isinstance(after, list):
-        for number in range(max(len(before), len(after))):
-            pair = (each[number] if number < len(each) else None for each in (before, after))
-            yield from _differences(f"{pointer}/{number}", *pair)
-    else:
-        yield MemberDifference(pointer, before, after)

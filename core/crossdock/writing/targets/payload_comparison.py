@@ -1,9 +1,11 @@
-"""JSON merge patches (RFC 7396)."""
+"""Comparison of two payloads: JSON merge patches (RFC 7396), and the differences by member."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
+PERSONAL = "(personal)"
 _ABSENT = object()
 
 
@@ -46,3 +48,36 @@ def holds(held: Any, wanted: Any) -> bool:
         same_length = isinstance(held, list) and len(held) == len(wanted)
         return same_length and all(holds(*pair) for pair in zip(held, wanted, strict=True))
     return bool(held == wanted)
+
+
+class MemberDifference(NamedTuple):
+    pointer: str
+    before: Any
+    after: Any
+
+
+def member_differences(
+    before: dict[str, Any], after: dict[str, Any], personal: Collection[str] = ()
+) -> list[MemberDifference]:
+    return [
+        MemberDifference(each.pointer, *map(_masked, each[1:])) if each.pointer.split("/")[1] in personal else each
+        for each in _differences("", before, after)
+    ]
+
+
+def _masked(value: Any) -> str | None:
+    return None if value is None else PERSONAL
+
+
+def _differences(pointer: str, before: Any, after: Any) -> Iterator[MemberDifference]:
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys([*before, *after]):
+            yield from _differences(f"{pointer}/{name}", before.get(name), after.get(name))
+    elif isinstance(before, list) and isinstance(after, list):
+        for number in range(max(len(before), len(after))):
+            pair = (each[number] if number < len(each) else None for each in (before, after))
+            yield from _differences(f"{pointer}/{number}", *pair)
+    else:
+        yield MemberDifference(pointer, before, after)

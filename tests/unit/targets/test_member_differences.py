@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.delivery.operations import PERSONAL, member_differences
+from crossdock.writing.targets.payload_comparison import PERSONAL, member_differences
 
 VALUES = st.recursive(
     st.integers() | st.text(max_size=3),

@@ -41,7 +41,7 @@ def test_money_never_meets_a_float() -> None:
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
         "doubles.py",
-        "runner.py", "stop_requests.py", "engine.py", "store.py", "run_lease.py", "dispatcher.py", "outcomes.py",
+        "runner.py", "stop_requests.py", "engine.py", "open_state.py", "run_lease.py", "dispatcher.py", "outcomes.py",
         "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "turn_writer.py",
         "send_queue.py", "circuit_breaker.py",
         "token_buckets.py",

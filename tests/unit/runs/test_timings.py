@@ -129,7 +129,7 @@ TOTALS = st.one_of(st.none(), st.integers(0, 3))
 CALLS = st.one_of(
     st.builds(lambda name, total: lambda timings, again: timings.begin(f"{name} {again}", total), NAMES, TOTALS),
     st.builds(lambda name, total: lambda timings, again: timings.begin(name, total), NAMES, TOTALS),
-    st.builds(lambda name, total: lambda timings, again: timings.proceed(name, total), NAMES, TOTALS),
+    st.builds(lambda name, total: lambda timings, again: timings.begin_part(name, total), NAMES, TOTALS),
     st.builds(lambda steps: lambda timings, again: timings.advance(steps), st.integers(1, 3)),
 )
 LASTING = st.integers(0, 3_600_000).map(lambda ms: ms / 1000)

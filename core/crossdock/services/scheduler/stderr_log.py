@@ -78,7 +78,7 @@ class _JsonFormatter(logging.Formatter):
 class WebhookLog(Silent):
     """Logs the warnings of runs that deliver the records of webhooks."""
 
-    def log_warning(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         _WARNINGS.warning(text)
 
 
@@ -124,7 +124,7 @@ class RunLog(Silent):
         self.facts["run"] = report.run
         self.log("started")
 
-    def log_warning(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         _WARNINGS.warning(text, extra=self.facts)
 
     def allowance(self, tokens: int | None) -> None:

@@ -24,7 +24,7 @@ from crossdock.resources import Exact, Instant, ResourceModel
 from crossdock.values.config_models import finding_at
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_zones import check_zone_name
-from crossdock_connectors.request_times import TimeLayout, in_layout
+from crossdock_connectors.request_times import TimeLayout, format_time
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
 ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
@@ -60,7 +60,7 @@ class Member(ConfigModel):
     """The members of an object, or of each object of a list."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_member(self) -> Self:
         if self.max_length is not None and self.type != "text":
             raise finding_at(("max_length",), "needs type: text")
         if self.format is not None and self.type != "instant":
@@ -73,11 +73,11 @@ class Member(ConfigModel):
         return self
 
 
-def _member(value: Any) -> Any:
+def _expand_short_member(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else value
 
 
-MemberOrType = Annotated[Member, BeforeValidator(_member, json_schema_input_type=MemberType | Member)]
+MemberOrType = Annotated[Member, BeforeValidator(_expand_short_member, json_schema_input_type=MemberType | Member)]
 Members = Annotated[Mapping[MemberName, MemberOrType], Field(min_length=1)]
 
 
@@ -91,7 +91,7 @@ class _DeclaredDraft(ResourceModel):
     def payload(self) -> dict[str, Any]:
         found = super().payload()
         return found | {
-            name: in_layout(found[name], *layout) for name, layout in self.layouts.items() if found.get(name)
+            name: format_time(found[name], *layout) for name, layout in self.layouts.items() if found.get(name)
         }
 
 

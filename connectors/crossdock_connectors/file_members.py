@@ -32,7 +32,7 @@ class FileMembers(ConfigModel):
     """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
 
     @model_validator(mode="after")
-    def _members_fit(self) -> Self:
+    def _check_members(self) -> Self:
         if self.name in self.members:
             raise finding_at(("name",), "holds the external id of the record: leave it out of members")
         if self.by is not None and self.by not in self.members:

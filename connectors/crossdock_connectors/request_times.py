@@ -17,7 +17,7 @@ _MINUTE = timedelta(minutes=1)
 _REPEATED = 180  # minutes; longer than any clock is set back
 
 
-def _time_format(layout: str) -> str:
+def _check_time_format(layout: str) -> str:
     try:
         is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
     except ValueError:
@@ -27,23 +27,25 @@ def _time_format(layout: str) -> str:
     return layout
 
 
-TimeLayout = Annotated[str, AfterValidator(_time_format)]
+TimeLayout = Annotated[str, AfterValidator(_check_time_format)]
 """A strftime format, `UNIX` or `UNIX_MS`."""
 
 
-def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
+def format_range_bound(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
     """Format *moment* in *layout*, a strftime format, `UNIX` or `UNIX_MS`.
 
     While a local clock repeats an hour, texts do not sort as times. So a time is written early enough that the text of
     no later time is less; an *excluded* end is written late enough that the text of no earlier time reaches it.
     """
     if timezone is None or layout in {UNIX, UNIX_MS} or _OFFSET.search(layout):
-        return in_layout(moment, layout, UTC)
-    local = _after_all(moment, ZoneInfo(timezone)) if excluded else _before_all(moment, ZoneInfo(timezone))
-    return in_layout(local.replace(tzinfo=UTC), layout, UTC)
+        return format_time(moment, layout, UTC)
+    local = (
+        _latest_local_time(moment, ZoneInfo(timezone)) if excluded else _earliest_local_time(moment, ZoneInfo(timezone))
+    )
+    return format_time(local.replace(tzinfo=UTC), layout, UTC)
 
 
-def in_layout(moment: datetime, layout: str, zone: tzinfo) -> str:
+def format_time(moment: datetime, layout: str, zone: tzinfo) -> str:
     """Format *moment* in *layout* in the time of *zone*."""
     if layout == UNIX:
         return str(math.floor(moment.timestamp()))
@@ -53,13 +55,13 @@ def in_layout(moment: datetime, layout: str, zone: tzinfo) -> str:
     return local.strftime(_with_year(layout, local.year))
 
 
-def _before_all(moment: datetime, zone: ZoneInfo) -> datetime:
+def _earliest_local_time(moment: datetime, zone: ZoneInfo) -> datetime:
     whole = moment.replace(second=0, microsecond=0)
     later = (whole + number * _MINUTE for number in range(1, _REPEATED + 1))
     return min(_local(each, zone) for each in (moment, *later))
 
 
-def _after_all(moment: datetime, zone: ZoneInfo) -> datetime:
+def _latest_local_time(moment: datetime, zone: ZoneInfo) -> datetime:
     """Return the latest local time before *moment*, rounded up to the minute, or *moment* itself."""
     whole = moment.replace(second=0, microsecond=0)
     earlier = (_local(whole - number * _MINUTE, zone) + _MINUTE for number in range(1, _REPEATED + 1))

@@ -41,12 +41,12 @@ def text_or_null(record: JsonAccess, name: str) -> str | None:
     return None if record.at("", dict).get(name, MISSING) is None else record.at(f"/{name}", str)
 
 
-def unclear(error: RecordError) -> Outcome:
+def unclear_outcome(error: RecordError) -> Outcome:
     """Return the outcome of a look-up whose answer lacks something: the record may be there, or not."""
     return Outcome("in_doubt", f"answered a look-up that cannot be read: {error}", 200)
 
 
-def part(name: str, read: Callable[[], Any]) -> dict[str, Any]:
+def read_part(name: str, read: Callable[[], Any]) -> dict[str, Any]:
     """Return the member *name* of a record as *read* requests it, or the reason for `check_part` if it cannot be read.
 
     Raises:
@@ -61,7 +61,7 @@ def part(name: str, read: Callable[[], Any]) -> dict[str, Any]:
 
 
 def check_part(record: JsonAccess, pointer: str) -> None:
-    """Raise RecordError if the `part` at *pointer* could not be read."""
+    """Raise RecordError if the `read_part` at *pointer* could not be read."""
     reason = record.at(f"/{_UNREAD}", str, default=None)
     if reason is not None:
         raise RecordError("unmatched", f"could not be read: {reason}", pointer=pointer)

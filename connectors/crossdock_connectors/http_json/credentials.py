@@ -32,17 +32,17 @@ from crossdock.sources import (
 )
 from crossdock.values.addresses import check_endpoint, check_web_address, names_secret
 from crossdock.values.config_models import Secret, differs_from_default, finding_at
-from crossdock_connectors.http_json.recognized_answers import errors_in, has_text
+from crossdock_connectors.http_json.recognized_answers import contains_text, errors_in
 
 
-def _is_reference(value: Any) -> str:
+def _kind_of_text(value: Any) -> str:
     is_reference = isinstance(value, Secret) or (isinstance(value, str) and value.startswith(("env:", "file:")))
     return "reference" if is_reference else "text"
 
 
 TextOrSecret = Annotated[
     Annotated[str, Tag("text")] | Annotated[SecretRef, Tag("reference")],
-    Discriminator(_is_reference),
+    Discriminator(_kind_of_text),
     WithJsonSchema({"type": "string"}),
 ]
 """A text, or a reference to a secret."""
@@ -126,7 +126,7 @@ class ExpiredAnswer(ConfigModel):
     Default: any answer of this status."""
 
     @model_validator(mode="after")
-    def _says_what(self) -> Self:
+    def _check_text(self) -> Self:
         if self.status < 300 and self.text is None:
             raise finding_at(("text",), "is missing: without it, each answer of success would need a new token")
         return self
@@ -134,7 +134,7 @@ class ExpiredAnswer(ConfigModel):
     def matches(self, status: int, body: Any) -> bool:
         if status != self.status or self.text is None:
             return status == self.status
-        return has_text(errors_in(body) if status < 300 else body, self.text)
+        return contains_text(errors_in(body) if status < 300 else body, self.text)
 
 
 class _TokenCredential(ConfigModel):
@@ -169,7 +169,7 @@ class ClientCredentialsGrant(_TokenCredential):
     """How the fields are sent: as a form, as the RFC says, or as a JSON object."""
 
     @model_validator(mode="after")
-    def _authenticates_once(self) -> Self:
+    def _check_one_secret(self) -> Self:
         if (self.client_secret is None) == (self.client_assertion is None):
             raise finding_at(("client_secret",), "name client_secret or client_assertion, and not both")
         return self
@@ -247,7 +247,7 @@ class AuthorizationCode(_TokenCredential):
     """The file of the tokens; default: in a folder beside the state. Tenants with one account share one file."""
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_one_way(self) -> Self:
         if (self.authorize_url is None) == (self.device_url is None):
             raise finding_at(("authorize_url",), "name authorize_url or device_url, and not both")
         return self
@@ -272,11 +272,11 @@ class AuthorizationCode(_TokenCredential):
 def _with_references(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
-        without_literal_secrets({name: each for name, each in value.items() if _is_reference(each) == "text"})
+        without_literal_secrets({name: each for name, each in value.items() if _kind_of_text(each) == "text"})
         return {name: _with_references(each, info) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_with_references(each, info) for each in value]
-    if isinstance(value, str) and _is_reference(value) == "reference":
+    if isinstance(value, str) and _kind_of_text(value) == "reference":
         return _REFERENCE.validate_python(value, context=info.context)
     return value
 
@@ -310,7 +310,7 @@ class LoginRequest(_TokenCredential):
     """What this header has, with ``{token}``."""
 
     @model_validator(mode="after")
-    def _one_token(self) -> Self:
+    def _check_one_token(self) -> Self:
         given = [each for each in ("token_member", "token_header", "token_cookie") if differs_from_default(self, each)]
         if len(given) > 1:
             raise finding_at((given[1],), f"cannot be used with {given[0]}: the token is in one place")

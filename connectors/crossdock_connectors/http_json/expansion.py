@@ -14,7 +14,7 @@ from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import differs_from_default, finding_at
 from crossdock.values.json_paths import at_path, column_text, find_at_pointer
 from crossdock_connectors.http_json import request_templates
-from crossdock_connectors.http_json.other_requests import OtherRequest
+from crossdock_connectors.http_json.declared_requests import DeclaredRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
 
 _ERROR_HINT = "if this is not an error, list the member under ignore in the pagination"
@@ -22,7 +22,7 @@ _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
 
 
-class ExpandedMember(OtherRequest):
+class ExpandedMember(DeclaredRequest):
     """A request for each record of the list, whose answer becomes a member of the record: a list below it, or another
     record that it names. Members of the record are in braces in ``path``, ``params``, ``body`` and ``variables``:
     ``/orders/{id}/products``. Where one of them is empty, nothing is requested, and the member is null.
@@ -38,7 +38,7 @@ class ExpandedMember(OtherRequest):
     """How the API splits the list into pages; default: that of the stream."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_request(self) -> Self:
         if not self.names:
             raise finding_at(("path",), "names no member of the record, such as {id}")
         if self.records is not None and differs_from_default(self, "record"):
@@ -54,7 +54,7 @@ class ExpandedMember(OtherRequest):
         return [name for text in texts for name in request_templates.columns_in(text)]
 
 
-def expanded(
+def expand_item(
     ctx: Context[Any],
     item: Any,
     members: Mapping[str, ExpandedMember],
@@ -64,8 +64,8 @@ def expanded(
 ) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
-    What the API refuses, or answers in another form, is an error of this record alone: `problem` finds it. *key* is
-    the place of *members* in the config, and *answers* keeps the latest one with a record for each of them.
+    What the API refuses, or answers in another form, is an error of this record alone: `error_of_expansion` finds it.
+    *key* is the place of *members* in the config, and *answers* keeps the latest one with a record for each of them.
 
     Raises:
         UnauthorizedError, UnavailableError: As `ctx.api.request`.
@@ -75,7 +75,7 @@ def expanded(
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
         try:
-            value = _answered(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
+            value = _request_member(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
@@ -84,12 +84,12 @@ def expanded(
     return item
 
 
-def failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
-    """Return *item* as one of which *members* could not be read: `problem` finds *error*."""
+def mark_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
+    """Return *item* as one of which *members* could not be read: `error_of_expansion` finds *error*."""
     return {**item, next(iter(members)): {_FAILED: str(error)}}
 
 
-def problem(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | None:
+def error_of_expansion(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | None:
     """Return the error of the first of *members* that could not be read for *item*, or None."""
     for name in members:
         value = at_path(item, name)
@@ -98,7 +98,7 @@ def problem(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | N
     return None
 
 
-def _answered(
+def _request_member(
     ctx: Context[Any],
     item: Any,
     member: ExpandedMember,
@@ -107,11 +107,11 @@ def _answered(
     answers: dict[str, ApiAnswer],
 ) -> Any:
     values = {name: column_text(at_path(item, name)) or "" for name in member.names}
-    path = request_templates.path_of(member.path, values)
+    path = request_templates.fill_path(member.path, values)
     if path is None or not all(values.values()):
         return None
     try:
-        sent = request_templates.with_key([member.params, member.body, member.variables], values, member.numbers)
+        sent = request_templates.fill_columns([member.params, member.body, member.variables], values, member.numbers)
     except ValueError:
         raise RefusedError("has no whole number for the request", where=key, code="answer_misplaced") from None
     params, body, variables = sent

@@ -27,7 +27,7 @@ class FailingRecords:
         self._answered: Any = None
         self._set_aside = 0
 
-    def asked(self, items: Sequence[Any], ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> list[Any]:
+    def ask_for_each(self, items: Sequence[Any], ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> list[Any]:
         """Return what *ask* returns for each of *items*, and *failed* of those that are set aside.
 
         Raises:
@@ -52,13 +52,13 @@ class FailingRecords:
                     continue
                 self._answered = item
             for place in left:
-                made[place] = self._asked_again(items[place], ask, failed)
+                made[place] = self._ask_again(items[place], ask, failed)
             left.clear()
         if left:
             raise next(iter(left.values()))
         return made
 
-    def _asked_again(self, item: Any, ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> Any:
+    def _ask_again(self, item: Any, ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> Any:
         try:
             return ask(item)[0]
         except ThrottledError:

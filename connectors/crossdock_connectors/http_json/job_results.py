@@ -32,11 +32,11 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     """
     counts = each.when.json_predicate() if each.when is not None else lambda _: True
     for row in filter(counts, _rows(_unpacked(content, most), each)):
-        reason = next(filter(None, (_text(find_at_pointer(row, place)) for place in each.reason)), "")
-        yield _key(row, each), each.refused or bool(reason), reason
+        reason = next(filter(None, (_refusal_text(find_at_pointer(row, place)) for place in each.reason)), "")
+        yield _key_of_result(row, each), each.refused or bool(reason), reason
 
 
-def _key(row: Any, each: JobResults) -> str | None:
+def _key_of_result(row: Any, each: JobResults) -> str | None:
     found = find_at_pointer(row, each.record or each.number or "")
     if not isinstance(found, str | int | Decimal) or found == "" or isinstance(found, bool):
         return None
@@ -54,9 +54,9 @@ def _unpacked(content: bytes, most: int) -> bytes:
     try:
         found = UnpackedStream(io.BytesIO(content), GZIP, meter, name="the results").read(most + 1)
     except RefusedError as error:
-        raise _wrong(f"the results are damaged: {error.message}") from None
+        raise _results_error(f"the results are damaged: {error.message}") from None
     if len(found) > most:
-        raise _wrong(f"the results have more than {most:,} bytes: raise max_answer_bytes of the connection")
+        raise _results_error(f"the results have more than {most:,} bytes: raise max_answer_bytes of the connection")
     return found
 
 
@@ -68,24 +68,24 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
             rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
             column = member_name((each.record or each.number or "/").removeprefix("/"))
             if column not in (rows.fieldnames or ()):
-                raise _wrong(f"the results have no column {column}")
+                raise _results_error(f"the results have no column {column}")
             yield from rows
         elif each.format == "json_lines":
             yield from (exact_json.loads(line) for line in text.split("\n") if line.strip())
         else:
             found = find_at_pointer(exact_json.loads(text), each.records)
             if not isinstance(found, list):
-                raise _wrong(f"the results have no list at {each.records or 'the top'}")
+                raise _results_error(f"the results have no list at {each.records or 'the top'}")
             yield from found
     except (csv.Error, ValueError) as error:
-        raise _wrong(f"the results are not {each.format}: {error}") from None
+        raise _results_error(f"the results are not {each.format}: {error}") from None
 
 
-def _wrong(message: str) -> RefusedError:
+def _results_error(message: str) -> RefusedError:
     return RefusedError(message, hint=_HINT, code="job_results_differ")
 
 
-def _text(value: Any) -> str:
+def _refusal_text(value: Any) -> str:
     """Return what a member says of a refusal; an empty text for nothing, an empty list or an empty object."""
     if value is MISSING or value in (None, "", [], {}):
         return ""
@@ -97,7 +97,7 @@ class JobOutcomes:
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._accepts_others, self._message, self._failure = body["accepts_others"], body["message"], body["failure"]
-        self._by_name, self._by_place = (_by_key(body[key]) for key in ("by_name", "by_place"))
+        self._by_name, self._by_place = (_group_by_key(body[key]) for key in ("by_name", "by_place"))
 
     def outcomes(self, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
         """Return the outcome of each record of the file, in their order."""
@@ -126,7 +126,7 @@ def _name_of(expected: ExpectedRecord) -> str:
     return expected.target_id or expected.name or ""
 
 
-def _by_key(results: Sequence[Sequence[Any]]) -> Mapping[str, Sequence[tuple[bool, str]]]:
+def _group_by_key(results: Sequence[Sequence[Any]]) -> Mapping[str, Sequence[tuple[bool, str]]]:
     found = defaultdict[str, list[tuple[bool, str]]](list)
     for key, is_refused, reason in results:
         found[key or ""].append((is_refused, reason))

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, finding_at
 from crossdock_connectors.file_members import FileMembers
-from crossdock_connectors.http_json.other_requests import OtherRequest
+from crossdock_connectors.http_json.declared_requests import DeclaredRequest
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Path, texts_in
 
@@ -22,33 +22,33 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?")
 _Kept = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
 
 
-def _host(text: str) -> str:
+def _check_host(text: str) -> str:
     if _HOST.fullmatch(text) is None:
         raise ValueError("must be the name of a host, such as files.example.com or *.example.com")
     return text
 
 
-def _address(text: str) -> str:
+def _check_kept_value_name(text: str) -> str:
     if _KEPT.fullmatch(text) is None or "." in text:
         raise ValueError("must be a value that an earlier answer gave, such as {url}")
     return text
 
 
-def _without_name(keep: Mapping[str, str]) -> Mapping[str, str]:
+def _refuse_reserved_name(keep: Mapping[str, str]) -> Mapping[str, str]:
     if NAME in keep:
         raise ValueError("must not have name, which is the name of the file")
     return keep
 
 
-_Address = Annotated[str, AfterValidator(_address)]
+_Address = Annotated[str, AfterValidator(_check_kept_value_name)]
 
 
-class JobRequest(OtherRequest):
+class JobRequest(DeclaredRequest):
     """A request about a job. Its texts may have ``{name}``, the name of the file, and values that earlier ones kept."""
 
     method: Literal["GET", "POST", "PUT", "PATCH"] | None = None
     """The method. Default: POST with a body or a GraphQL query, otherwise GET."""
-    keep: Annotated[Mapping[_Kept, Place], AfterValidator(_without_name)] = {}
+    keep: Annotated[Mapping[_Kept, Place], AfterValidator(_refuse_reserved_name)] = {}
     """Values of its answer that later requests use, by names of your choice, such as ``job: id``. Members of one are
     ``{NAME.MEMBER}``, and so are the fields of a list of objects with ``name`` and ``value``."""
 
@@ -67,7 +67,7 @@ class FileAddress(ConfigModel):
     must be one of ``hosts``. If that answer had null there, there are no such results."""
 
     @model_validator(mode="after")
-    def _is_one_address(self) -> Self:
+    def _check_one_address(self) -> Self:
         if (self.path is None) == (self.url is None):
             raise finding_at(("path",), "give either path or url")
         return self
@@ -100,7 +100,7 @@ class JobState(JobRequest):
     """Where its answer says why the job failed."""
 
     @model_validator(mode="after")
-    def _states_differ(self) -> Self:
+    def _check_states(self) -> Self:
         all_of_them = [*self.unstarted, *self.done, *self.failed]
         if twice := [state for state in all_of_them if all_of_them.count(state) > 1]:
             raise finding_at(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
@@ -131,7 +131,7 @@ class JobResults(FileAddress):
     """Where a result says why its record was refused: a record is, if there is a text or a list there."""
 
     @model_validator(mode="after")
-    def _names_a_record(self) -> Self:
+    def _check_record_or_number(self) -> Self:
         if (self.record is None) == (self.number is None):
             raise finding_at(("record",), "give either record or number")
         return self
@@ -158,7 +158,7 @@ class BulkJob(ConfigModel):
     if_lost: Literal["in_doubt", "resend"] = "in_doubt"
     """What is done after a lost answer to ``start`` if ``state`` cannot be asked without it: ``resend`` starts the job
     again, for an API where that changes nothing; otherwise a person decides."""
-    hosts: tuple[Annotated[str, AfterValidator(_host)], ...] = ()
+    hosts: tuple[Annotated[str, AfterValidator(_check_host)], ...] = ()
     """Other hosts to which files may be sent, or from which results are read, such as ``*.amazonaws.com``."""
     poll_s: Annotated[float, Field(ge=0, le=3_600)] = 10
     """Seconds between requests for the state."""
@@ -166,7 +166,7 @@ class BulkJob(ConfigModel):
     """Seconds in which a run waits for the results of a job. Then it fails, and the next run asks again."""
 
     @model_validator(mode="after")
-    def _names_are_kept(self) -> Self:
+    def _check_kept_names(self) -> Self:
         known = {NAME}
         for number, each in enumerate(self.prepare):
             _check_names(("prepare", number), each, known)
@@ -181,7 +181,7 @@ class BulkJob(ConfigModel):
         return self
 
 
-def names_in(request: ConfigModel) -> Iterator[str]:
+def kept_names_in(request: ConfigModel) -> Iterator[str]:
     """Yield the names of the kept values that *request* uses."""
     parts = (getattr(request, key, None) for key in ("path", "params", "body", "variables", "url", "form"))
     for text in texts_in(list(filter(None, parts))):
@@ -190,7 +190,7 @@ def names_in(request: ConfigModel) -> Iterator[str]:
 
 def _check_names(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
     """Check the names that *request* uses, and add those that it keeps."""
-    if unknown := [name for name in names_in(request) if name not in known]:
+    if unknown := [name for name in kept_names_in(request) if name not in known]:
         raise finding_at(place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep")
     known.update(getattr(request, "keep", ()))
 

@@ -35,7 +35,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def __init__(self, config: TargetConfig, declared: Mapping[str, JobResourceConfig]) -> None:
         super().__init__(config)
         self._jobs = {name: each.job for name, each in declared.items()}
-        self._forms = {name: _form(name, each) for name, each in declared.items()}
+        self._forms = {name: _file_form(name, each) for name, each in declared.items()}
         kinds = {**self.resources, **{name: form.kind for name, form in self._forms.items()}}
         self.resources = {name: kinds[name] for name in config.resources}
 
@@ -111,7 +111,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Answer:
         if request.method not in _PARTS:
             return super().send(client, resource, request, idempotency_key, if_match, may_leave)
-        return jobs.exchanged(self, resource, self._jobs[resource], client, request, may_leave)
+        return jobs.exchange_part(self, resource, self._jobs[resource], client, request, may_leave)
 
 
 def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
@@ -123,7 +123,7 @@ def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
     return HttpJsonJobTarget(config, declared) if declared else HttpJsonTarget(config)
 
 
-def _form(name: str, config: JobResourceConfig) -> FileForm:
+def _file_form(name: str, config: JobResourceConfig) -> FileForm:
     waits = config.job.wait_s
     kind = file_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
     return FileForm(kind, f"{name}_{{number:6}}", config.content)

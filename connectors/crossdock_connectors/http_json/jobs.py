@@ -42,9 +42,9 @@ from crossdock_connectors.http_json.job_settings import (
     JobRequest,
     JobResults,
     JobState,
-    names_in,
+    kept_names_in,
 )
-from crossdock_connectors.http_json.request_templates import columns_in, path_of, with_key
+from crossdock_connectors.http_json.request_templates import columns_in, fill_columns, fill_path
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
@@ -70,7 +70,7 @@ class _GoneError(RefusedError):
     """The API has no such job."""
 
 
-def exchanged(
+def exchange_part(
     target: ApiTarget, resource: str, config: BulkJob, client: Client, request: Request, may_leave: Callable[[], bool]
 ) -> Answer:
     """Send a part of a stored batch.
@@ -93,7 +93,7 @@ def exchanged(
 
 
 def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]) -> Outcome | list[Outcome]:
-    """Return what an answer of `exchanged` to the second part says of each record, or of all of them."""
+    """Return what an answer of `exchange_part` to the second part says of each record, or of all of them."""
     match answer.status:
         case 429:
             return explained_outcome(answer, ExpectedRecord(), RecordShape())
@@ -116,38 +116,38 @@ class _Exchange:
 
     def stage(self, content: bytes) -> Answer:
         for number, request in enumerate(self._config.prepare):
-            self._asked(request, f"prepare.{number}")
+            self._send_request(request, f"prepare.{number}")
         upload = self._config.upload
         headers = {"content-type": upload.content_type}
         if upload.form is not None:
-            headers["content-type"], content = self._form(self._given(upload.form), content)
-        self._sent(upload, upload.method, "upload", content, headers)
+            headers["content-type"], content = self._multipart_form(self._kept_value(upload.form), content)
+        self._send_file(upload, upload.method, "upload", content, headers)
         return self._receipt(200)
 
     def resume(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
-        if self._lacks(state):
+        if self._lacks_kept_value(state):
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
-            return self.start(may_leave) if self._config.if_lost == "resend" else _unknown(lost)
+            return self.start(may_leave) if self._config.if_lost == "resend" else _unknown_state_answer(lost)
         try:
-            found, message = raising_not_sent(lambda: self._state(state))
+            found, message = raising_not_sent(lambda: self._request_state(state))
         except _GoneError:
-            return _unknown("the API does not know the job any more")
+            return _unknown_state_answer("the API does not know the job any more")
         if found in state.unstarted:
             return self.start(may_leave)
         if found in state.done or found in state.failed:
-            return raising_not_sent(lambda: self._results(message, has_failed=found in state.failed))
+            return raising_not_sent(lambda: self._read_results(message, has_failed=found in state.failed))
         return self._receipt(_PENDING, found)
 
     def start(self, may_leave: Callable[[], bool]) -> Answer:
         try:
-            self._asked(self._config.start, "start", may_leave)
+            self._send_request(self._config.start, "start", may_leave)
         except _LackingError as error:  # it was started
-            return _unknown(error.message)
+            return _unknown_state_answer(error.message)
         return self._receipt(_PENDING)
 
-    def _state(self, request: JobState) -> tuple[str | None, str]:
-        body = body_of(self._asked(request, "state"))
+    def _request_state(self, request: JobState) -> tuple[str | None, str]:
+        body = body_of(self._send_request(request, "state"))
         said = None if request.message is None else find_at_pointer(body, request.message)
         state, around = find_at_pointer(body, request.state), request.state
         while around and not isinstance(state, str):
@@ -161,10 +161,10 @@ class _Exchange:
             )
         return state, said if isinstance(said, str) and said else "without a reason"
 
-    def _results(self, message: str, *, has_failed: bool) -> Answer:
+    def _read_results(self, message: str, *, has_failed: bool) -> Answer:
         results, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
         for number, each in enumerate(self._config.results):
-            content = self._fetched(each, f"results.{number}")
+            content = self._fetch_results(each, f"results.{number}")
             if content is None:
                 is_whole = False
                 continue
@@ -182,35 +182,35 @@ class _Exchange:
         }
         return Answer(200, {}, exact_json.dumps({**results, **facts}))
 
-    def _fetched(self, each: JobResults, what: str) -> bytes | None:
+    def _fetch_results(self, each: JobResults, what: str) -> bytes | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
         for place, request in enumerate(each.prepare):
-            if self._lacks(request):
+            if self._lacks_kept_value(request):
                 return None
-            self._asked(request, f"{what}.prepare.{place}")
-        if self._lacks(each):
+            self._send_request(request, f"{what}.prepare.{place}")
+        if self._lacks_kept_value(each):
             return None
-        answer = self._sent(each, "GET", what)
+        answer = self._send_file(each, "GET", what)
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer.body
 
-    def _lacks(self, request: ConfigModel) -> bool:
+    def _lacks_kept_value(self, request: ConfigModel) -> bool:
         """Return whether no answer gave a value that *request* uses."""
-        return any(self._kept.get(name) is None for name in names_in(request))
+        return any(self._kept.get(name) is None for name in kept_names_in(request))
 
     # ---- requests
 
-    def _asked(self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True) -> Answer:
+    def _send_request(self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True) -> Answer:
         """Send *request*, and keep the values of its answer that it names."""
-        texts = self._texts()
+        texts = self._template_values()
         body = request.content(texts) if request.is_post else None
-        params = with_key(request.params, texts)
+        params = fill_columns(request.params, texts)
         path = self._path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
             raise _GoneError(f"HTTP {answer.status}", where=request.path)
-        answer = self._judged(answer, what, request.path)
+        answer = self._checked_answer(answer, what, request.path)
         document = body_of(answer)
         for name, place in request.keep.items():
             value = find_at_pointer(document, place)
@@ -222,7 +222,7 @@ class _Exchange:
             self._kept[name] = value
         return answer
 
-    def _sent(
+    def _send_file(
         self, place: FileAddress, method: str, what: str, body: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> Answer:
         """Send or request a file."""
@@ -230,18 +230,18 @@ class _Exchange:
         try:
             if place.url is None:
                 path = self._path(place.path)
-                return self._judged(self._client.send(method, path, **sent), what, path)
-            host, path, is_own = self._address(str(self._given(place.url)), what)
+                return self._checked_answer(self._client.send(method, path, **sent), what, path)
+            host, path, is_own = self._host_and_path(str(self._kept_value(place.url)), what)
             with closing(self._target.client_of(host, authorized=is_own)) as client:
-                return self._judged(client.send(method, path, **sent), what, host)
+                return self._checked_answer(client.send(method, path, **sent), what, host)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
             raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
 
-    def _given(self, name_in_braces: str) -> Any:
+    def _kept_value(self, name_in_braces: str) -> Any:
         return self._kept[name_in_braces[1:-1]]
 
-    def _address(self, url: str, what: str) -> tuple[str, str, bool]:
+    def _host_and_path(self, url: str, what: str) -> tuple[str, str, bool]:
         """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
         try:
             parts = urlsplit(urljoin(f"{self._target.address}/", url))
@@ -250,7 +250,10 @@ class _Exchange:
                 f"{what}: the API gave an address that cannot be read", where=self._place, code="next_address_refused"
             ) from None
         own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
-        is_own, is_named = parts[:2] == own[:2], any(_is_host(parts.netloc, each) for each in self._config.hosts)
+        is_own, is_named = (
+            parts[:2] == own[:2],
+            any(_is_allowed_host(parts.netloc, each) for each in self._config.hosts),
+        )
         if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
             hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
             raise RefusedError(
@@ -258,7 +261,7 @@ class _Exchange:
             )
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
-    def _judged(self, answer: Answer, what: str, where: str) -> Answer:
+    def _checked_answer(self, answer: Answer, what: str, where: str) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
         if throttled := self._target.throttled(answer):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
@@ -282,25 +285,25 @@ class _Exchange:
         hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
         raise RefusedError(message, where=where, hint=hint, code="job_failed")
 
-    def _texts(self) -> dict[str, Any]:
+    def _template_values(self) -> dict[str, Any]:
         """Return what requests have of the kept values, those of members by dotted names as well."""
-        texts = {name: _part(value) for name, value in self._kept.items()}
+        texts = {name: _template_value(value) for name, value in self._kept.items()}
         parts = [(name, value) for name, value in texts.items() if isinstance(value, Mapping)]
         inner = {f"{name}.{key}": column_text(each) or "" for name, value in parts for key, each in value.items()}
         return texts | inner
 
     def _path(self, path: str | None) -> str:
-        named = {name: text for name, text in self._texts().items() if isinstance(text, str)}
+        named = {name: text for name, text in self._template_values().items() if isinstance(text, str)}
         values = {name: named.get(name, "") for name in columns_in(path or "")}
-        filled = path_of(path or "", values)
+        filled = fill_path(path or "", values)
         if filled is None:
             message = f"one of {', '.join(values)}, which an answer gave, cannot be a part of the path {path}"
             raise RefusedError(message, where=self._place, code="next_address_refused")
         return filled
 
-    def _form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
+    def _multipart_form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
         """Return the media type and the body of a form with *fields* and the file."""
-        data = _part(fields)
+        data = _template_value(fields)
         if not isinstance(data, Mapping):
             hint = f"correct {self._place}.upload.form in the config"
             raise RefusedError(
@@ -317,18 +320,18 @@ class _Exchange:
         return Answer(status, {} if state is None else {"state": state}, receipt)
 
 
-def _part(value: Any) -> Any:
+def _template_value(value: Any) -> Any:
     """Return what requests have of a kept value: a text, or an object, as which a list of fields counts."""
     if isinstance(value, list) and all(isinstance(each, dict) and each.keys() >= {"name", "value"} for each in value):
         return {str(each["name"]): column_text(each["value"]) or "" for each in value}
     return value if isinstance(value, dict) else column_text(value) or ""
 
 
-def _unknown(message: str) -> Answer:
+def _unknown_state_answer(message: str) -> Answer:
     return Answer(_UNKNOWN, {}, exact_json.dumps(message))
 
 
-def _is_host(found: str, named: str) -> bool:
+def _is_allowed_host(found: str, named: str) -> bool:
     """Return whether the host *found* is *named*, or below it for one such as ``*.example.com``."""
     own, wanted = found.lower().removesuffix(":443"), named.lower()
     return own.endswith(wanted[1:]) if wanted.startswith("*.") else own == wanted

@@ -21,7 +21,7 @@ class MovedRows:
         self._key, self._cursor = tuple(key), cursor
         self._seen, self._latest = IdSet(), ""
 
-    def take(self, page: RawBatch) -> None:
+    def add_page(self, page: RawBatch) -> None:
         columns = [*dict.fromkeys((*self._key, self._cursor.column))]
         frame = with_paths(page.load(), columns)
         if not set(columns) <= set(frame.columns):
@@ -31,10 +31,10 @@ class MovedRows:
         again = self._seen.known_among(keys)
         for key, row in zip(keys, rows, strict=True):
             if key in again:
-                self._latest = max(self._latest, self._changed(row))
+                self._latest = max(self._latest, self._cursor_value(row))
         self._seen.add(keys)
 
-    def _changed(self, row: dict[str, str | None]) -> str:
+    def _cursor_value(self, row: dict[str, str | None]) -> str:
         try:
             return self._cursor.value(row)
         except RecordError:  # the run rejects the record

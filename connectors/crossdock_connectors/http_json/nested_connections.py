@@ -12,7 +12,7 @@ from crossdock.sources import GraphQLConnection
 from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import at_path, column_text, with_value_at_path
 from crossdock_connectors.http_json.pagination import Place
-from crossdock_connectors.http_json.request_templates import Path, columns_in, texts_in, with_key
+from crossdock_connectors.http_json.request_templates import Path, columns_in, fill_columns, texts_in
 
 _MOST = 50_000  # elements; a record with more is a dead letter
 
@@ -34,7 +34,7 @@ class RestOfConnection(ConfigModel):
     """Those of these members that ``variables`` have as numbers."""
 
     @model_validator(mode="after")
-    def _asks_for_one_record(self) -> Self:
+    def _check_variables(self) -> Self:
         if not self._columns:
             raise finding_at(("variables",), "name no member of the record, such as {id}")
         return self
@@ -49,21 +49,21 @@ class RestOfConnection(ConfigModel):
         if None in found.values():
             return None
         try:
-            return with_value_at_path(with_key(self.variables, found, self.numbers), self.cursor, cursor)
+            return with_value_at_path(fill_columns(self.variables, found, self.numbers), self.cursor, cursor)
         except ValueError:
             return None
 
 
-def completed(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
+def complete_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
     """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed stays
     as it is, and the record becomes a dead letter, since its ``pageInfo`` tells of more.
     """
     for path, rest in rests.items():
-        item = _completed(ctx, item, path, rest)
+        item = _complete_connection(ctx, item, path, rest)
     return item
 
 
-def _completed(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
+def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
     held = at_path(item, path)
     cursor = at_path(held, "pageInfo.endCursor")
     if at_path(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):

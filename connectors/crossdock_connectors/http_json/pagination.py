@@ -28,7 +28,7 @@ from crossdock.values.json_paths import at_path, is_pointer, with_value_at_path
 from crossdock_connectors.http_json.credentials import HeaderName
 
 
-def pointer(path: str) -> str:
+def pointer_of_path(path: str) -> str:
     if path and not path.startswith("/"):
         path = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path.split("."))
     if not is_pointer(path):
@@ -38,10 +38,10 @@ def pointer(path: str) -> str:
 
 def ignored_places(given: Collection[str]) -> frozenset[str]:
     """Return what an ``ignore`` names as JSON pointers and names of headers."""
-    return frozenset({*given, *map(pointer, given)})
+    return frozenset({*given, *map(pointer_of_path, given)})
 
 
-Place = Annotated[str, AfterValidator(pointer)]
+Place = Annotated[str, AfterValidator(pointer_of_path)]
 Ignored = tuple[Annotated[str, Field(min_length=1)], ...]
 Size = Annotated[int, Field(ge=1)]
 
@@ -59,7 +59,7 @@ class StopConfig(ConfigModel):
     """Whether the last page comes once more in place of one after it; this needs ``total`` or ``pages``."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_statuses(self) -> Self:
         if unknown := sorted({*self.statuses} - END_STATUSES):
             raise finding_at(("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}")
         return self
@@ -131,7 +131,7 @@ class _SizedPages(_Pages):
         return replace(made, stop=self.stop.stop) if self.stop and isinstance(made, SizedPages) else made
 
     @model_validator(mode="after")
-    def _stop_fits(self) -> Self:
+    def _check_stop(self) -> Self:
         stated = self.total is not None or getattr(self, "pages", None) is not None
         if self.stop and self.stop.repeated and not stated:
             raise finding_at(
@@ -279,7 +279,7 @@ def is_for_post(paging: Pagination) -> bool:
     )
 
 
-def check_place(
+def check_parameter_place(
     paging: Pagination,
     place: tuple[str | int, ...],
     *,

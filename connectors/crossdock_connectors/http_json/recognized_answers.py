@@ -22,7 +22,7 @@ class _RecognizedAnswer(ConfigModel):
     """Part of the JSON body, in upper or lower case."""
 
     def matches(self, status: int, body: Any) -> bool:
-        return status == self.status and has_text(body, self.text)
+        return status == self.status and contains_text(body, self.text)
 
 
 class ThrottledAnswer(_RecognizedAnswer):
@@ -37,7 +37,7 @@ class ThrottledAnswer(_RecognizedAnswer):
 
     def recognized(self, status: int, body: Any) -> bool | float:
         """Return whether it is this answer, or the wait that it states."""
-        if status != self.status or not has_text(errors_in(body) if status < 300 else body, self.text):
+        if status != self.status or not contains_text(errors_in(body) if status < 300 else body, self.text):
             return False
         stated = None if self.wait is None else column_text(at_path(body, self.wait))
         wait = None if stated is None else stated_wait_s(stated)
@@ -52,7 +52,7 @@ class OutdatedAnswer(_RecognizedAnswer):
     """The refusal of an update whose record has changed since."""
 
 
-def has_text(body: Any, text: str) -> bool:
+def contains_text(body: Any, text: str) -> bool:
     return text.casefold() in exact_json.dumps(body).decode().casefold()
 
 

@@ -21,10 +21,10 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _NO_SEGMENTS = frozenset({"", ".", ".."})
 
 
-def _param(value: Any) -> Any:
+def _param_text(value: Any) -> Any:
     """Return a parameter as text: ``true`` and ``false`` as in JSON, other values as they are written."""
     if isinstance(value, list | tuple):
-        return tuple(_param(each) for each in value)
+        return tuple(_param_text(each) for each in value)
     return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
 
 
@@ -32,23 +32,25 @@ _Param = Annotated[
     Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
     Discriminator(lambda value: "several" if isinstance(value, tuple) else "one"),
 ]
-Param = Annotated[_Param, BeforeValidator(_param), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})]
+Param = Annotated[
+    _Param, BeforeValidator(_param_text), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})
+]
 
 
-def _below_base_url(path: str) -> str:
+def _check_path(path: str) -> str:
     if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
         raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
     return path
 
 
-Path = Annotated[str, AfterValidator(_below_base_url)]
+Path = Annotated[str, AfterValidator(_check_path)]
 
 
 def columns_in(path: str) -> list[str]:
     return _IN_PATH.findall(path)
 
 
-def path_of(path: str, key: Mapping[str, str]) -> str | None:
+def fill_path(path: str, key: Mapping[str, str]) -> str | None:
     """Replace the columns in *path*, percent-encoded; None if one is empty or a dot segment (RFC 3986, 5.2.4)."""
     if any(key[column] in _NO_SEGMENTS for column in columns_in(path)):
         return None
@@ -67,12 +69,12 @@ def texts_in(value: Any) -> Iterator[str]:
                 yield from texts_in(inner)
 
 
-def names_in(value: Any) -> Iterator[str]:
+def placeholders_in(value: Any) -> Iterator[str]:
     for text in texts_in(value):
         yield from _PLACE.findall(text)
 
 
-def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
+def fill_columns(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
     """Replace each ``{COLUMN}`` in *value* by its text in *key*, or by a number if it is one of *numbers*. A text
     that is ``{NAME}`` or ``{NAME.MEMBER}`` of an object in *key* becomes this object or member, or null without it.
 
@@ -89,36 +91,36 @@ def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) 
         case str():
             return _IN_PATH.sub(lambda place: key.get(place[1], place[0]), value)
         case Mapping():
-            return {name: with_key(inner, key, numbers) for name, inner in value.items()}
+            return {name: fill_columns(inner, key, numbers) for name, inner in value.items()}
         case list() | tuple():
-            return [with_key(inner, key, numbers) for inner in value]
+            return [fill_columns(inner, key, numbers) for inner in value]
     return value
 
 
-def filled(value: Any, values: Mapping[str, str | None], numbers: Collection[str] = ()) -> Any:
+def fill_values(value: Any, values: Mapping[str, str | None], numbers: Collection[str] = ()) -> Any:
     """Insert *values* into the texts of *value*, and remove what needs a missing one.
 
     A member is left out, and an object that has no other. A list in a body that compares with it, such as
     ``[write_date, ">=", "{since}"]``, is left out whole; a list of such lists or objects stays without them.
     """
-    found = _filled(value, values, numbers)
+    found = _fill_or_missing(value, values, numbers)
     return None if found is MISSING else found
 
 
-def _filled(value: Any, values: Mapping[str, str | None], numbers: Collection[str]) -> Any:
+def _fill_or_missing(value: Any, values: Mapping[str, str | None], numbers: Collection[str]) -> Any:
     match value:
         case str():
-            if any(values.get(name) is None for name in names_in(value)):
+            if any(values.get(name) is None for name in placeholders_in(value)):
                 return MISSING
             if (name := value[1:-1]) in numbers and value == f"{{{name}}}":
-                return _number(name, values[name] or "")
+                return _number_value(name, values[name] or "")
             return _PLACE.sub(lambda place: values[place[1]] or "", value)
         case Mapping():
-            members = {name: _filled(inner, values, numbers) for name, inner in value.items()}
+            members = {name: _fill_or_missing(inner, values, numbers) for name, inner in value.items()}
             kept = {name: inner for name, inner in members.items() if inner is not MISSING}
             return MISSING if value and not kept else kept
         case list() | tuple():
-            found = [_filled(each, values, numbers) for each in value]
+            found = [_fill_or_missing(each, values, numbers) for each in value]
             kept_items = [inner for inner in found if inner is not MISSING]
             compares = isinstance(value, list) and not all(isinstance(each, list | Mapping) for each in value)
             return MISSING if compares and len(kept_items) < len(found) else kept_items
@@ -126,7 +128,7 @@ def _filled(value: Any, values: Mapping[str, str | None], numbers: Collection[st
             return value
 
 
-def _number(name: str, text: str) -> Decimal:
+def _number_value(name: str, text: str) -> Decimal:
     try:
         found = Decimal(text)
     except InvalidOperation:

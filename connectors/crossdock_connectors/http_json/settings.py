@@ -16,10 +16,10 @@ from crossdock.values.config_models import finding_at
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
+from crossdock_connectors.http_json.declared_requests import DeclaredRequest, check_body
 from crossdock_connectors.http_json.expansion import ExpandedMember
 from crossdock_connectors.http_json.nested_connections import RestOfConnection
-from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
-from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
+from crossdock_connectors.http_json.pagination import Pagination, Place, check_parameter_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
@@ -30,13 +30,13 @@ _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
 
 
-def _duration(value: str) -> str:
+def _check_duration(value: str) -> str:
     if not is_duration(value, _UNITS):
         raise ValueError("must be a duration such as 10m, 12h or 7d")
     return value
 
 
-Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
+Duration = Annotated[str, AfterValidator(_check_duration), duration_schema(_UNITS)]
 
 
 def _is_instant(text: str) -> bool:
@@ -60,7 +60,7 @@ class Windows(ConfigModel):
     """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
-class ListedKeys(OtherRequest):
+class ListedKeys(DeclaredRequest):
     """A list of all records that exist, by their keys; a known record that it lacks is gone."""
 
     records: Place
@@ -69,7 +69,7 @@ class ListedKeys(OtherRequest):
     """How the API splits the list into pages; default: that of the stream."""
 
 
-class FetchedRecord(OtherRequest):
+class FetchedRecord(DeclaredRequest):
     """A request for one record, such as one that a webhook names. Columns of the key are in braces in the path, in
     ``params``, in ``body`` or in ``variables``: ``/orders/{id}``.
     """
@@ -154,7 +154,7 @@ class HttpJsonStreamConfig(StreamConfig):
         yield from ((("expand", name), member) for name, member in self.expand.items() if member.records is not None)
 
     @model_validator(mode="after")
-    def _reread_fits(self) -> Self:
+    def _check_reread(self) -> Self:
         if self.reread is None or self.mode != "incremental":
             return self
         if self.cursor is None and self.windows is None:
@@ -165,7 +165,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _existing_fits(self) -> Self:
+    def _check_existing(self) -> Self:
         if self.existing is None:
             return self
         if self.mode == "snapshot":
@@ -177,7 +177,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _fetch_fits(self) -> Self:
+    def _check_fetch(self) -> Self:
         if self.fetch is None:
             return self
         fetch = self.fetch
@@ -192,7 +192,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _groups_are_whole(self) -> Self:
+    def _check_groups(self) -> Self:
         if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
             raise finding_at(("whole_groups",), "needs group_by, and a cursor with sorted: false")
         if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
@@ -204,12 +204,12 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _request_fits(self) -> Self:
+    def _check_request(self) -> Self:
         check_body(self.graphql, self.variables, self.body)
         return self
 
     @model_validator(mode="after")
-    def _continues(self) -> Self:
+    def _check_continuation(self) -> Self:
         if self.mode != "incremental":
             for key in ("cursor", "windows"):
                 if getattr(self, key) is not None:
@@ -218,7 +218,7 @@ class HttpJsonStreamConfig(StreamConfig):
             raise finding_at(
                 ("cursor",), "cannot be used with windows: the stream continues at the end of the last one"
             )
-        used = set(request_templates.names_in([self.params, self.headers, self.body, self.variables]))
+        used = set(request_templates.placeholders_in([self.params, self.headers, self.body, self.variables]))
         wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):
@@ -228,12 +228,12 @@ class HttpJsonStreamConfig(StreamConfig):
             owner = "cursor" if unknown[0] == "since" else "windows"
             raise finding_at(("params",), f"{{{unknown[0]}}} needs {owner}")
         if self.numbers:
-            self._numbers_fit()
+            self._check_numbers()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
             raise finding_at(("time_format",), "needs windows, or a cursor with as: instant")
-        return self._first_fits()
+        return self._check_first()
 
-    def _numbers_fit(self) -> None:
+    def _check_numbers(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.written_as not in {UNIX, UNIX_MS}:
             raise finding_at(("numbers",), "needs time_format: unix or unix_ms for times")
@@ -242,7 +242,7 @@ class HttpJsonStreamConfig(StreamConfig):
             if f"{{{name}}}" not in texts:
                 raise finding_at(("numbers",), f'body and variables have no member "{{{name}}}"')
 
-    def _first_fits(self) -> Self:
+    def _check_first(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):
             raise finding_at(("first",), "needs cursor or windows")
         if self.windows and self.first is None:
@@ -284,13 +284,13 @@ class HttpJsonSettings(HttpSettings):
     """The webhooks that the API sends; by default none are accepted."""
 
     @model_validator(mode="after")
-    def _is_used(self) -> Self:
+    def _check_streams_or_target(self) -> Self:
         if not self.streams and self.target is None:
             raise finding_at(("streams",), "is missing: a connection has streams, a target, or both")
         return self
 
     @model_validator(mode="after")
-    def _every_list_is_paged(self) -> Self:
+    def _check_every_pagination(self) -> Self:
         for name, stream in self.streams.items():
             paging = stream.pagination or self.pagination
             place = ("streams", name, "pagination")
@@ -308,18 +308,22 @@ class HttpJsonSettings(HttpSettings):
         return self
 
     def _check_paging(
-        self, request: HttpJsonStreamConfig | OtherRequest, own: Pagination | None, place: tuple[str, ...], stream: str
+        self,
+        request: HttpJsonStreamConfig | DeclaredRequest,
+        own: Pagination | None,
+        place: tuple[str, ...],
+        stream: str,
     ) -> None:
         paging = own or self.pagination
         assert paging is not None
         sent: Any = {each: getattr(request, each) for each in ("graphql", "variables", "body", "params")}
         if own is None:
-            check_place(paging, ("pagination",), stream=stream, **sent)
+            check_parameter_place(paging, ("pagination",), stream=stream, **sent)
         else:
-            check_place(paging, place, **sent)
+            check_parameter_place(paging, place, **sent)
 
     @model_validator(mode="after")
-    def _hints_fit(self) -> Self:
+    def _check_hints(self) -> Self:
         if self.webhooks is not None:
             fetching = {name for name, stream in self.streams.items() if stream.fetch is not None}
             check_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching)

@@ -45,7 +45,7 @@ from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.failing_records import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
-from crossdock_connectors.http_json.nested_connections import completed
+from crossdock_connectors.http_json.nested_connections import complete_connections
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
@@ -77,17 +77,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
         self.whole_groups = config.whole_groups
-        self._left_out = _left_out(config) if config.expand else ()
+        self._left_out = _filters_before_expansion(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
-        for asked in self._requests(ctx, since):
+        for asked in self._list_requests(ctx, since):
             has_rows, (_, window) = False, asked
-            for batch in self._listed(ctx, asked):
+            for batch in self._read_list(ctx, asked):
                 if not has_rows and batch.load().height > 0:
                     has_rows = True
                     for earlier in empty:  # the API may have been out of order, and responds again
-                        yield from self._listed(ctx, earlier)
+                        yield from self._read_list(ctx, earlier)
                     empty.clear()
                 yield batch
             if not has_rows:
@@ -95,7 +95,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if window is not None:
                 yield window.checkpoint
 
-    def _listed(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
+    def _read_list(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
         pages = (self.batch(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values))
@@ -103,9 +103,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
         for batch in pages:
             if moved:
-                moved.take(batch)
+                moved.add_page(batch)
             yield batch
-        if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
+        if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._time_of_api(ctx, began)):
             raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
     @property
@@ -113,44 +113,44 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
         return self.cursor is not None and self.cursor.as_ == "instant" and not self._names_in_list
 
-    def _began(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
+    def _time_of_api(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
         assert self.cursor is not None
         coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
         return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
 
-    def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
+    def _list_requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
         if config.windows is None:
-            yield {"since": self._written(since or config.first)}, None
+            yield {"since": self._time_in_request(since or config.first)}, None
             return
         size, overlap = parse_duration(config.windows.size), parse_duration(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            start = self._written(instant_cursor(window.start))
-            end = self._written(instant_cursor(window.end), excluded=True)
+            start = self._time_in_request(instant_cursor(window.start))
+            end = self._time_in_request(instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 
-    def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
+    def _time_in_request(self, value: str | None, *, excluded: bool = False) -> str | None:
         layout, continues = self._config.written_as, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
         timezone = continues.timezone if continues else None
-        return request_times.written(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
+        return request_times.format_range_bound(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         config = self._config
         body, variables = (
-            request_templates.filled(part, values, config.numbers) for part in (config.body, config.variables)
+            request_templates.fill_values(part, values, config.numbers) for part in (config.body, config.variables)
         )
         return ctx.api.pages(
             config.path,
-            request_templates.filled(config.params, values),
+            request_templates.fill_values(config.params, values),
             paginator=self._pagination.paginator(config.records),
             json=None if config.body is None else body or {},
             graphql=config.graphql,
             variables=variables,
-            headers=request_templates.filled(config.headers, values),
+            headers=request_templates.fill_values(config.headers, values),
             records=config.records,
             key=self._names_in_list,
             shared_key=self.key,
@@ -171,7 +171,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
             raise RefusedError(
-                message, where=page.address, hint=_what_is_there(page, self._config.records), code="answer_misplaced"
+                message,
+                where=page.address,
+                hint=_members_at_path_text(page, self._config.records),
+                code="answer_misplaced",
             )
         number = len(items) if expand is None else expand
         items = [*self._expanded(ctx, items[:number]), *items[number:]]
@@ -179,7 +182,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
-        for error in filter(None, (expansion.problem(item, self._config.expand) for item in items if explode)):
+        for error in filter(
+            None, (expansion.error_of_expansion(item, self._config.expand) for item in items if explode)
+        ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._rows(items, source)
 
@@ -190,7 +195,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def _expanded(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
         """Return *items* with what further requests for each read."""
         if not self._config.expand:
-            return [completed(ctx, item, self._config.rest) for item in items]
+            return [complete_connections(ctx, item, self._config.rest) for item in items]
         key = f"connections.{ctx.connection}.streams.{self.name}.expand"
         members = self._config.expand
 
@@ -198,16 +203,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             for columns, is_left_out in self._left_out:
                 if is_left_out({column: column_text(at_path(item, column)) for column in columns}):
                     return item, False
-            whole = completed(ctx, item, self._config.rest)
-            made = expansion.expanded(ctx, whole, members, self._pagination, key, answers)
+            whole = complete_connections(ctx, item, self._config.rest)
+            made = expansion.expand_item(ctx, whole, members, self._pagination, key, answers)
             return made, any(at_path(made, name) is not None for name in members)
 
         answers = ctx.shared(f"{key} answers", dict[str, ApiAnswer])
         failing = ctx.shared(key, FailingRecords)
-        return failing.asked(items, asked, lambda item, error: expansion.failed(item, members, error))
+        return failing.ask_for_each(items, asked, lambda item, error: expansion.mark_as_failed(item, members, error))
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        if self._config.expand and (error := expansion.problem(record.json(), self._config.expand)):
+        if self._config.expand and (error := expansion.error_of_expansion(record.json(), self._config.expand)):
             raise error
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if explode and self.group_by and not is_element and at_path_or_error(record.json(), explode) in (None, MISSING):
@@ -274,42 +279,44 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
-                yield self._fetched(ctx, answer, fetch.record)
+                yield self._fetched_rows(ctx, answer, fetch.record)
 
     def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return keys if self.yields_deleted else ()
 
     def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
-        path = request_templates.path_of(fetch.path, key)
+        path = request_templates.fill_path(fetch.path, key)
         try:
-            sent = request_templates.with_key([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
+            sent = request_templates.fill_columns([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
         except ValueError:
             return None
         params, body, variables = sent
         found = {"path": path, "params": params, "json": body, "graphql": fetch.graphql, "variables": variables}
         return None if path is None else found
 
-    def _fetched(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
+    def _fetched_rows(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
         found = answer.at(place)
         if not isinstance(found, dict | list):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
             message = f"has no record at {place or 'the top'}, as {key} says"
             raise RefusedError(
-                message, where=answer.address, hint=_what_is_there(answer, place), code="answer_misplaced"
+                message, where=answer.address, hint=_members_at_path_text(answer, place), code="answer_misplaced"
             )
         found = found if isinstance(found, list) else [found]
         return self._rows(self._expanded(ctx, found), answer.address)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""
-        request = next(self._requests(ctx, None), None)
+        request = next(self._list_requests(ctx, None), None)
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
         pages = self.pages(ctx, request[0])
         page = next(pages)
         rows = self.batch(ctx, page, page.address, expand=1).load()
-        if rows.height and (error := expansion.problem(exact_json.loads(rows[JSON][0]), self._config.expand)):
+        if rows.height and (
+            error := expansion.error_of_expansion(exact_json.loads(rows[JSON][0]), self._config.expand)
+        ):
             text = f"{self.name}: expand.{error.pointer} of the first record {error.message}"
             return Finding(ok=False, text=text, code="answer_misplaced")
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
@@ -317,16 +324,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         for fact, column in columns:
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
-                text = f"{text}; the first has {_listed(_members_of(rows))}"
+                text = f"{text}; the first has {_names_text(_members_of(rows))}"
                 return Finding(ok=False, text=text, code="answer_misplaced")
         second = next(pages, None)
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
-        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
-        remarks = f"{self._conditions_left_out}{self._cursor_as_text(cells)}"
-        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
+        following = self._next_page_text(page, second)
+        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
+        remarks = f"{self._conditions_left_out}{self._unsuitable_cursor_text(cells)}"
+        return Finding(ok=True, text=f"{text}{self._page_size_text(page, is_last=second is None)}{remarks}")
 
-    def _cursor_as_text(self, cells: pl.DataFrame) -> str:
+    def _unsuitable_cursor_text(self, cells: pl.DataFrame) -> str:
         """Warn of a cursor whose values are times or numbers, so that no run reads before it for late changes."""
         if self.cursor is None or self.cursor.as_ == "instant" or not cells.height:
             return ""
@@ -367,7 +375,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if cursor.as_ != "instant":
                 return ""
             since = instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
-        pages = self.pages(ctx, {"since": self._written(since)})
+        pages = self.pages(ctx, {"since": self._time_in_request(since)})
         for page in itertools.islice(pages, 2):
             listed = with_paths(self.batch(ctx, page, page.address).load(), self.key)
             if listed.filter(column_named(name) == last[name] for name in self.key).height:
@@ -380,16 +388,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             " record does not meet other conditions of the request, which are left out without a value (see first)"
         )
 
-    def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
+    def _next_page_text(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
         """Describe the *second* page, or why there is none: a wrong pagination reads only the first one."""
         if second is not None:
             number = len(second.items(self._config.records))
             return f"a second page with {number:,}" if number else "an empty second page"
         paginator = self._pagination.paginator(self._config.records)
-        reason = _what_is_there(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
+        reason = _members_at_path_text(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
         return f"no next page{reason and f': {reason}'}"
 
-    def _size_of(self, page: ApiAnswer, *, is_last: bool) -> str:
+    def _page_size_text(self, page: ApiAnswer, *, is_last: bool) -> str:
         paginator = self._pagination.paginator(self._config.records)
         if not isinstance(paginator, SizedPages) or paginator.size is None:
             return ""
@@ -417,7 +425,9 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
                 return
 
 
-def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Callable[[dict[str, str | None]], bool]]]:
+def _filters_before_expansion(
+    config: HttpJsonStreamConfig,
+) -> Sequence[tuple[Sequence[str], Callable[[dict[str, str | None]], bool]]]:
     """Return the columns and conditions of filters that leave a record out before it is expanded, as they do later.
 
     None of them has a column that a repair, an expanded member or an element of a list may change.
@@ -432,7 +442,7 @@ def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Cal
     ]
 
 
-def _what_is_there(page: ApiAnswer, pointer: str) -> str:
+def _members_at_path_text(page: ApiAnswer, pointer: str) -> str:
     """Describe where the path of *pointer* ends, and the members there, without their values."""
     place = pointer
     while place and not isinstance(page.at(place), dict | list):
@@ -442,7 +452,7 @@ def _what_is_there(page: ApiAnswer, pointer: str) -> str:
     if not isinstance(found, dict):
         return f"{shown} is {'a list' if isinstance(found, list) else 'no object'}"
     if member_name(missing) not in found:
-        return f"{shown} has {_listed(found)}"
+        return f"{shown} has {_names_text(found)}"
     return f"{place}/{missing} is {'null' if page.at(f'{place}/{missing}') is None else 'no object'}"
 
 
@@ -451,7 +461,7 @@ def _members_of(rows: pl.DataFrame) -> Sequence[str]:
     return list(found) if isinstance(found, dict) else ()
 
 
-def _listed(names: Collection[str]) -> str:
+def _names_text(names: Collection[str]) -> str:
     shown = [name for name in names if _MEMBER.fullmatch(name)][:_LISTED]
     if hidden := len(names) - len(shown):
         shown.append(f"{hidden:,} whose names may be data")

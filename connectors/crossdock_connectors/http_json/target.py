@@ -31,7 +31,7 @@ from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
-from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
+from crossdock_connectors.http_json.declared_requests import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import ignored_places
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
 from crossdock_connectors.http_json.target_settings import (
@@ -57,7 +57,7 @@ class HttpJsonTarget(ApiTarget):
         )  # fmt: skip
         own = {name: each for name, each in config.resources.items() if isinstance(each, TargetResourceConfig)}
         self._single = own  # a request for each record, or a batch of them
-        self.resources = {name: _resource(name, each) for name, each in own.items()}
+        self.resources = {name: _target_resource(name, each) for name, each in own.items()}
 
     # ---- requests
 
@@ -69,7 +69,7 @@ class HttpJsonTarget(ApiTarget):
         method, path = config.create.split()
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
         sent = {name: value for name, value in payload.items() if name not in config.members_in_path}
-        body = _in_body(config, sent)
+        body = _record_in_body(config, sent)
         return Request(method, path, exact_json.dumps(body), holds_payload=body == payload)
 
     def batch(self, resource: str, requests: Sequence[Request]) -> Request:
@@ -90,12 +90,14 @@ class HttpJsonTarget(ApiTarget):
             raise RemoteError(
                 "a record's id is no whole number, as its numbers say", where=place, code="answer_misplaced"
             ) from None
-        return Request.json(*request, _in_body(config, record) | known)
+        return Request.json(*request, _record_in_body(config, record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._single[resource]
         posted = config.update if isinstance(config.update, PostedRequest) else None
-        method, path = ("", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
+        method, path = (
+            ("", "") if isinstance(config.update, PostedRequest) else _request_of_one_record(config.update, target_id)
+        )
         is_together = config.is_together("update")
         is_patch = method == "PATCH" if posted is None else posted.uses("changes")
         sent = update.changes if is_patch else update.after
@@ -104,15 +106,15 @@ class HttpJsonTarget(ApiTarget):
             return self._posted(posted, {"changes" if is_patch else "record": sent | compared, "id": target_id})
         if is_together:
             return self._in_batch(resource, (method, path), target_id, sent | compared)
-        return Request.json(method, path, _in_body(config, sent | compared))
+        return Request.json(method, path, _record_in_body(config, sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
         config = self._single[resource]
         if isinstance(config.delete, PostedRequest):
             return self._posted(config.delete, {"id": target_id})
         if config.is_together("delete"):
-            return self._in_batch(resource, _of_one(config.delete, target_id), target_id, {})
-        return Request(*_of_one(config.delete, target_id))
+            return self._in_batch(resource, _request_of_one_record(config.delete, target_id), target_id, {})
+        return Request(*_request_of_one_record(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         config = self._single[resource]
@@ -124,11 +126,11 @@ class HttpJsonTarget(ApiTarget):
                 )
             if isinstance(config.read, PostedRequest):
                 return self._posted(config.read, {"id": target_id})
-            return Request(*_of_one(config.read, target_id))
+            return Request(*_request_of_one_record(config.read, target_id))
         assert config.look_up
         if config.look_up.is_post:
             return self._posted(config.look_up, {"name": name or ""})
-        return Request("GET", _with_query(config.look_up, {"name": name}))
+        return Request("GET", _path_with_query(config.look_up, {"name": name}))
 
     def ping(self, resource: str) -> Request:
         config = self._single[resource]
@@ -140,7 +142,7 @@ class HttpJsonTarget(ApiTarget):
         is_graphql = isinstance(request, PostedRequest) and request.graphql is not None
         return Request.json("POST", path, _GRAPHQL_PING) if is_graphql else Request("GET", path)
 
-    def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
+    def _posted(self, request: DeclaredRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()
         try:
             body = request.content(values, numbers) if request.is_post else None
@@ -150,14 +152,14 @@ class HttpJsonTarget(ApiTarget):
                 "a record's id is no whole number, as its numbers say", where=place, code="answer_misplaced"
             ) from None
         method = request.method if isinstance(request, PostedRequest) else "POST"
-        return Request(method, _with_query(request, {name: values.get(name) for name in ("name", "id")}), body)
+        return Request(method, _path_with_query(request, {name: values.get(name) for name in ("name", "id")}), body)
 
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        return self.throttled(answer) or self._judged(resource, self.with_status(resource, answer), expected)
+        return self.throttled(answer) or self._outcome_of_answer(resource, self.with_status(resource, answer), expected)
 
-    def _judged(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+    def _outcome_of_answer(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         config, shape = self._single[resource], self.shape(resource)
         if expected.target_id is None and isinstance(config.create, PostedRequest) and config.create.id is not None:
             shape = replace(shape, record=config.create.id, id="")
@@ -178,7 +180,7 @@ class HttpJsonTarget(ApiTarget):
     ) -> Outcome | Sequence[Outcome]:
         batch = self._single[resource].batch
         assert batch is not None
-        told = _some_throttled(self._told_of_each(resource, batch, answer, expected))
+        told = _throttled_as_unavailable(self._outcomes_of_each(resource, batch, answer, expected))
         kinds = {each.kind for each in told}
         if "delivered" in kinds:  # whatever the answer says of all, these were accepted
             return told
@@ -193,12 +195,12 @@ class HttpJsonTarget(ApiTarget):
         if told and is_stated and not is_of_all:
             return told
         if is_success or (are_throttled and whole.status != _THROTTLED):
-            return told[0] if is_of_all else _without_results(answer)
+            return told[0] if is_of_all else _outcome_without_results(answer)
         if len(expected) == 1:
-            return self._judged(resource, whole, expected[0])
+            return self._outcome_of_answer(resource, whole, expected[0])
         return explained_outcome(whole, _NONE, self.shape(resource))
 
-    def _told_of_each(
+    def _outcomes_of_each(
         self, resource: str, batch: BatchConfig, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> list[Outcome]:
         """Return what an answer says of each record; an empty list if it does not. The results of a refusal, or of an
@@ -206,14 +208,17 @@ class HttpJsonTarget(ApiTarget):
         """
         is_success = 200 <= answer.status < 300
         if is_success and not answer.body:  # such as 204
-            return [self._judged(resource, answer, each) for each in expected]
+            return [self._outcome_of_answer(resource, answer, each) for each in expected]
         results = _results(batch, self.shape(resource), body_of(answer), expected)
         is_later = answer.status == outcomes.ACCEPTED and not self._single[resource].accepted
         if results is None or (batch.status is None and (not is_success or is_later)):
             return []
-        return [self._of_result(resource, batch, result, each) for result, each in zip(results, expected, strict=True)]
+        return [
+            self._outcome_of_result(resource, batch, result, each)
+            for result, each in zip(results, expected, strict=True)
+        ]
 
-    def _of_result(self, resource: str, batch: BatchConfig, result: Any, expected: ExpectedRecord) -> Outcome:
+    def _outcome_of_result(self, resource: str, batch: BatchConfig, result: Any, expected: ExpectedRecord) -> Outcome:
         answer = _answer_of(batch, result)
         if answer is None:
             return Outcome("in_doubt", "the answer has no result for this record")
@@ -229,12 +234,16 @@ class HttpJsonTarget(ApiTarget):
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         told, shape = self.with_status(resource, answer), self.shape(resource)
-        if told.status == 200 and self._states_none(resource, body_of(told), expected) and not self.throttled(answer):
+        if (
+            told.status == 200
+            and self._states_empty_list(resource, body_of(told), expected)
+            and not self.throttled(answer)
+        ):
             place = shape.record if expected.target_id is not None else shape.listed or ""
             return outcomes.nothing_found(told, body_of(told), shape, place)
         return super().found(resource, answer, expected)
 
-    def _states_none(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
+    def _states_empty_list(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
         """Return whether an answer to a look-up by id has null in place of the record, or one by name has no list, and
         states a total of 0.
         """
@@ -269,7 +278,7 @@ class HttpJsonTarget(ApiTarget):
         return f"check {self.place}.rate"
 
 
-def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
+def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
     has_header = config.idempotency_header is not None
     absent = config.look_up.absent if config.look_up else None
     is_query = isinstance(config.read, PostedRequest) and config.read.graphql is not None
@@ -301,12 +310,12 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name_form=config.name_form,
         deleted=config.deleted,
         shown=None if config.shown is None else frozenset(config.shown),
-        batch=_batch_of(config),
+        batch=_batch_profile(config),
         look_up_setting=f"target.resources.{name}.look_up",
     )
 
 
-def _batch_of(config: TargetResourceConfig) -> BatchProfile | None:
+def _batch_profile(config: TargetResourceConfig) -> BatchProfile | None:
     if config.batch is None:
         return None
     kinds: tuple[Literal["create", "update", "delete"], ...] = ("create", "update", "delete")
@@ -351,14 +360,14 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
     return Answer(number, {}, exact_json.dumps(_record_of(batch, result)))
 
 
-def _some_throttled(told: list[Outcome]) -> list[Outcome]:
+def _throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
     """If only some records were refused because of their rate, or one alone, send them again later: others go on."""
     if len(told) > 1 and all(each.kind == "throttled" for each in told):
         return told
     return [replace(each, kind="unavailable") if each.kind == "throttled" else each for each in told]
 
 
-def _without_results(answer: Answer) -> Outcome:
+def _outcome_without_results(answer: Answer) -> Outcome:
     if answer.status == outcomes.ACCEPTED:
         return Outcome("pending", "accepted the records, and does not say what becomes of each", outcomes.ACCEPTED)
     reason = api_error_messages.message_of(errors_in(body_of(answer)), str)
@@ -366,11 +375,11 @@ def _without_results(answer: Answer) -> Outcome:
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
 
 
-def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:
+def _record_in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:
     return record if config.body is None else {config.body: record}
 
 
-def _of_one(request: str | None, target_id: str) -> tuple[str, str]:
+def _request_of_one_record(request: str | None, target_id: str) -> tuple[str, str]:
     assert request is not None  # the config has it where operations need it
     method, path = request.split()
     return method, path.replace(ID, quote(target_id, safe=""))
@@ -382,13 +391,13 @@ def _is_null(body: Any, place: str) -> bool:
     return bool(place) and (is_first or find_at_pointer(body, place) is None)
 
 
-def _with_query(request: OtherRequest, values: Mapping[str, str | None]) -> str:
+def _path_with_query(request: DeclaredRequest, values: Mapping[str, str | None]) -> str:
     """Return path and query with the texts of *values* in place of their names in braces."""
     known = {f"{{{name}}}": text for name, text in values.items() if text is not None}
-    query = [(key, _replaced(text, known)) for key, text in parameter_pairs(request.params)]
-    path = _replaced(request.path, {place: quote(text, safe="") for place, text in known.items()})
+    query = [(key, _fill_names(text, known)) for key, text in parameter_pairs(request.params)]
+    path = _fill_names(request.path, {place: quote(text, safe="") for place, text in known.items()})
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _replaced(text: str, known: Mapping[str, str]) -> str:
+def _fill_names(text: str, known: Mapping[str, str]) -> str:
     return IN_PATH.sub(lambda found: known.get(found[0], found[0]), text)

@@ -14,8 +14,8 @@ from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, differs_from_default, finding_at
 from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
+from crossdock_connectors.http_json.declared_requests import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
-from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Ignored, Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_templates import texts_in
@@ -25,19 +25,19 @@ IN_PATH = re.compile(r"\{([A-Za-z0-9_]+)\}")
 _Seconds = Annotated[float, Field(ge=0, le=MAX_S)]
 
 
-def _form(methods: str, path: str) -> re.Pattern[str]:
+def _request_pattern(methods: str, path: str) -> re.Pattern[str]:
     return re.compile(rf"({methods}) (/{path})")
 
 
 _ONE = rf"[^\s?#{{}}]*{re.escape(ID)}[^\s?#{{}}]*"
 _FORMS = {
-    "create": (_form("POST|PUT", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST, PUT", "POST /orders"),
-    "update": (_form("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
-    "delete": (_form("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
-    "read": (_form("GET", _ONE), "GET", f"GET /orders/{ID}"),
+    "create": (_request_pattern("POST|PUT", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST, PUT", "POST /orders"),
+    "update": (_request_pattern("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
+    "delete": (_request_pattern("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
+    "read": (_request_pattern("GET", _ONE), "GET", f"GET /orders/{ID}"),
 }
-_TOGETHER = _form("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
-_WHOLE = _form("PUT|POST", r"[^\s?#{}]*")  # of an update that names the record in its body
+_TOGETHER = _request_pattern("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
+_WHOLE = _request_pattern("PUT|POST", r"[^\s?#{}]*")  # of an update that names the record in its body
 _IN_BODY = {"create": ("record",), "update": ("record", "changes"), "delete": ("id",), "read": ("id",)}
 _Request = Annotated[
     Annotated[str, Tag("text")] | Annotated[PostedRequest, Tag("posted")],
@@ -45,7 +45,7 @@ _Request = Annotated[
 ]
 
 
-class LookUpByName(OtherRequest):
+class LookUpByName(DeclaredRequest):
     """A look-up of records by their external ids. ``{name}`` is in ``path`` or ``params``, or in the ``body`` or the
     ``variables`` of a POST.
     """
@@ -64,7 +64,7 @@ class LookUpByName(OtherRequest):
     404, also that of a wrong path."""
 
     @model_validator(mode="after")
-    def _asks_for_the_name(self) -> Self:
+    def _check_look_up(self) -> Self:
         if (self.records is None) == (self.absent is None):
             raise finding_at(
                 ("records",), "give either records, if it lists records, or absent, if it answers with one"
@@ -168,7 +168,7 @@ class TargetResourceConfig(ConfigModel):
     """The answer by which the API refuses an update because the record has changed; 412 always says so."""
 
     @model_validator(mode="after")
-    def _requests_fit(self) -> Self:
+    def _check_requests(self) -> Self:
         for key, (single, methods, example) in _FORMS.items():
             request = getattr(self, key)
             form = _TOGETHER if key != "create" and self.is_together(key) else single
@@ -188,7 +188,7 @@ class TargetResourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_settings(self) -> Self:
         changed = self.update is not None or self.delete is not None
         named, is_refused = self.name is not None, isinstance(self.repeated, RepeatedAnswer)
         sure = {name for name, member in self.members.items() if member.required} | {self.name}
@@ -217,7 +217,7 @@ class TargetResourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
-    def _batch_fits(self) -> Self:
+    def _check_batch(self) -> Self:
         batch, is_named = self.batch, self.name is not None
         together = [key for key in ("create", "update", "delete") if self.is_together(key)]
         posted = [key for key in ("create", "update", "delete") if isinstance(getattr(self, key), PostedRequest)]

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 
-def _pointer(text: str) -> str:
+def _check_pointer(text: str) -> str:
     if not is_pointer(text):
         raise ValueError("must be a JSON pointer such as /order/id, or empty for the whole")
     return text
 
 
-Pointer = Annotated[str, AfterValidator(_pointer)]
+Pointer = Annotated[str, AfterValidator(_check_pointer)]
 
 
 class HintRule(ConfigModel):
@@ -63,7 +63,7 @@ class HttpJsonWebhooks(WebhookSettings):
     """The records that webhooks are about: a list of rules."""
 
     @model_validator(mode="after")
-    def _topics_are_known(self) -> Self:
+    def _check_topics(self) -> Self:
         if self.topic_header is None and self.topic_member is None:
             for number, rule in enumerate(self.hints):
                 if rule.topics:
@@ -90,7 +90,7 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
             raise finding_at((*place, "key"), message)
 
 
-def received(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
+def declared_webhooks(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
     declared = settings.webhooks
     if declared is None:
         return None

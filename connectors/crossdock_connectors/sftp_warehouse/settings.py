@@ -12,13 +12,13 @@ from crossdock.sources import HostName, OldAlgorithm
 from crossdock_connectors.warehouse.settings import WarehouseSettings
 
 
-def _fingerprint(text: str) -> str:
+def _check_fingerprint(text: str) -> str:
     if not re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}=?", text):
         raise ValueError("must be a fingerprint as 'ssh-keygen -lf' prints it: SHA256:...")
     return text
 
 
-Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+Fingerprint = Annotated[str, AfterValidator(_check_fingerprint)]
 
 
 class SftpServerSettings(Settings):
@@ -50,7 +50,7 @@ class SftpServerSettings(Settings):
         return f"{self.host}:{self.port}"
 
     @model_validator(mode="after")
-    def _can_log_in(self) -> Self:
+    def _check_credential(self) -> Self:
         if self.password is None and self.private_key is None:
             raise ValueError("give a password or a private_key")
         return self

@@ -25,14 +25,14 @@ def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
 
 def target(settings: SftpWarehouseSettings) -> FileTarget | None:
     address = f"sftp://{settings.user}@{settings.host}:{settings.port}"
-    return warehouse.target(settings, lambda: connect(login(settings)), address)
+    return warehouse.target(settings, lambda: connect(sftp_login(settings)), address)
 
 
 def _open(settings: SftpWarehouseSettings) -> FileStore:
-    return connect(login(settings))
+    return connect(sftp_login(settings))
 
 
-def login(settings: SftpWarehouseSettings) -> SftpLogin:
+def sftp_login(settings: SftpWarehouseSettings) -> SftpLogin:
     """Return the address and credentials for the log-in. This reads the secrets."""
     return SftpLogin(
         host=settings.host,

@@ -11,7 +11,7 @@ from crossdock import Address, Record, RecordError
 from crossdock.printable import visible
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.record_values import text
+from crossdock_connectors.shop.record_values import text_or_none
 from crossdock_connectors.shop.settings import ShopSettings
 
 LONGEST = 500
@@ -60,7 +60,7 @@ class Texts:
         return found
 
     def _visible(self, part: JsonAccess, pointer: str) -> str | None:
-        found = text(part, pointer)
+        found = text_or_none(part, pointer)
         if found is None or not self._settings.clean:
             return found
         seen = visible(found)
@@ -112,7 +112,7 @@ class Texts:
             "city": self.of(part, fields.city),
             "region": next(filter(None, regions), None),
             "postal_code": self.of(part, fields.postal_code),
-            "country": text(part, fields.country),
+            "country": text_or_none(part, fields.country),
         }
         if not any(members[name] for name in ("line1", "line2", "city", "postal_code")):
             if members["region"] or members["country"]:

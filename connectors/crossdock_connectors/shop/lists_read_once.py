@@ -23,7 +23,7 @@ S = TypeVar("S", bound=ShopSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class StoredList:
     """Records in a file of this run. Without records, *cursor* stays as it was: the shop may be out of order.
 
     Attributes:
@@ -43,7 +43,7 @@ class Feed:
             raise self.doubt
 
 
-def reached(cursor: str | None) -> Iterator[Checkpoint]:
+def checkpoint_of_cursor(cursor: str | None) -> Iterator[Checkpoint]:
     if cursor is not None:
         yield Checkpoint(cursor)
 
@@ -54,12 +54,14 @@ def read_once(
     since: str | None,
     pages: Callable[[], Pages],
     more: Callable[[], Pages] = lambda: iter(()),
-) -> Feed:
+) -> StoredList:
     """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read."""
-    return ctx.shared(("shop.feed", name, since), lambda: _read(ctx, name, since, pages, more))
+    return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more))
 
 
-def _read(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages]) -> Feed:
+def _store_list(
+    ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages]
+) -> StoredList:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
     started, has_records, doubt = ctx.run.clock.now(), False, None
     with path.open("wb") as file:
@@ -71,4 +73,4 @@ def _read(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pag
             except DoubtfulListError as error:
                 doubt = doubt or error
     began = instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
-    return Feed(path, began if has_records else since, doubt)
+    return StoredList(path, began if has_records else since, doubt)

@@ -28,11 +28,11 @@ def guest_key(guests: Guests, email: str | None, order_key: str) -> str:
     return f"{GUEST}-{hashlib.sha256(known.encode()).hexdigest()[:32]}"
 
 
-def customer_of(customer_key: str | None, guests: Guests, email: str | None, order_key: str) -> Reference:
+def customer_reference(customer_key: str | None, guests: Guests, email: str | None, order_key: str) -> Reference:
     return Reference("customer", customer_key or guest_key(guests, email, order_key))
 
 
-def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: str) -> Reference:
+def product_reference(settings: ShopSettings, number: str, sku: str | None, pointer: str) -> Reference:
     if settings.product_namespace is None and settings.product_key == "id":
         return Reference("product", number)
     if not sku:
@@ -40,19 +40,19 @@ def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: st
     return Reference("product", sku, settings.product_namespace)
 
 
-def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
     if found not in statuses:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
     return statuses[found]
 
 
-def text(record: JsonAccess, pointer: str) -> str | None:
+def text_or_none(record: JsonAccess, pointer: str) -> str | None:
     """Return a text, or that of a whole number, as which plugins write telephone numbers and postal codes."""
     return record.identifier(pointer, default="").strip() or None
 
 
-def price_of(record: Record, pointer: str, currency: str | None) -> Decimal | None:
+def product_price(record: Record, pointer: str, currency: str | None) -> Decimal | None:
     """Return the price of a product, with no more decimals than the platform takes, or None without one.
 
     No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.

@@ -42,7 +42,7 @@ class Sale:
         return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
 
 
-def lines_of(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -> tuple[LineDraft, ...]:
+def lines_of_sale(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -> tuple[LineDraft, ...]:
     """Return lines whose sum is the total, or raise RecordError.
 
     The amount of an item without units is a charge. An item with neither is left out, unless nothing else is there.
@@ -63,21 +63,23 @@ def lines_of(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -
         line
         for item in sale.items
         if item.quantity
-        for line in lines_of_amount(item.product or charge(item.kind), item.quantity, item.amount, sale.currency)
+        for line in lines_of_amount(
+            item.product or charge_reference(item.kind), item.quantity, item.amount, sale.currency
+        )
     ]
     sign = Decimal(1 if sale.total >= 0 else -1)
     lines += [
-        LineDraft(product_id=charge(kind), quantity=sign, unit_price=sign * amount)
+        LineDraft(product_id=charge_reference(kind), quantity=sign, unit_price=sign * amount)
         for kind, amount in charges.items()
         if amount
     ]
     return tuple(lines) or tuple(
-        LineDraft(product_id=item.product or charge(item.kind), quantity=item.quantity, unit_price=Decimal(0))
+        LineDraft(product_id=item.product or charge_reference(item.kind), quantity=item.quantity, unit_price=Decimal(0))
         for item in sale.items
     )
 
 
-def charge(kind: ChargeKind) -> Reference:
+def charge_reference(kind: ChargeKind) -> Reference:
     return Reference("product", charge_key(kind))
 
 
@@ -85,14 +87,14 @@ def charge_key(kind: ChargeKind) -> str:
     return f"charge-{kind}"
 
 
-def least(currency: str, pointer: str, advice: str = "") -> Decimal:
+def currency_unit_or_error(currency: str, pointer: str, advice: str = "") -> Decimal:
     try:
-        return unit_of(currency)
+        return currency_unit(currency)
     except ValueError:
         raise RecordError("bad_value", f"is no currency of ISO 4217{advice}", pointer=pointer) from None
 
 
-def unit_of(currency: str) -> Decimal:
+def currency_unit(currency: str) -> Decimal:
     return Decimal(1).scaleb(-(minor_unit(currency) or 0))
 
 
@@ -111,7 +113,7 @@ def lines_of_amount(product: Reference, quantity: Decimal, amount: Decimal, curr
     if price == price.quantize(price_unit(currency)):
         yield LineDraft(product_id=product, quantity=quantity, unit_price=price)
         return
-    unit, sign = unit_of(currency), Decimal(1).copy_sign(quantity)
+    unit, sign = currency_unit(currency), Decimal(1).copy_sign(quantity)
     lower = price.quantize(unit, ROUND_DOWN)
     rest = abs(amount - lower * quantity) / unit  # this many units cost one minor unit more
     step = unit.copy_sign(price)

@@ -43,7 +43,7 @@ class StockLevel(ResourceModel):
     quantity: Quantity
 
 
-def two_parts(key: str, what: str) -> tuple[str, str]:
+def split_key_in_two(key: str, what: str) -> tuple[str, str]:
     """Split a record key into two parts, or raise RecordError. *what* names the parts in the message."""
     parts = key_parts_of(key)
     if len(parts) != 2:

@@ -22,7 +22,7 @@ from crossdock import (
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values.decimal_context import default_decimal_context
-from crossdock_connectors.mapping_versions import version_of
+from crossdock_connectors.mapping_versions import mapping_version_of
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
@@ -144,7 +144,7 @@ class ShopStream(Stream[S]):
 
     def __init__(self, dialect: Dialect[S]) -> None:
         self.dialect = dialect
-        self.mapping_version = version_of(dialect.settings, MAPPED, dialect.mapping)
+        self.mapping_version = mapping_version_of(dialect.settings, MAPPED, dialect.mapping)
 
 
 class _DeletedRecords(ShopStream[S]):

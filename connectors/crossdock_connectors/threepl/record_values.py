@@ -17,7 +17,7 @@ from crossdock.values.json_access import JsonAccess
 from crossdock.values.record_keys import key_text
 
 
-def key_in(name: Any, namespace: str) -> str | None:
+def key_of_external_id(name: Any, namespace: str) -> str | None:
     """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
@@ -30,25 +30,25 @@ def _ours(namespace: str) -> Ours:
     return Ours(member="name", namespace=namespace)
 
 
-def names_of(key: str, namespace: str) -> list[str]:
-    """Return the names in which `key_in` finds *key*: with a bar it may be one part of a record key or several."""
+def external_ids_of_key(key: str, namespace: str) -> list[str]:
+    """Return the external ids that may stand for *key*: with a bar it may be one part of a record key or several."""
     return list(dict.fromkeys(external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|"))))
 
 
-def plain(status: str) -> str:
+def normalized_status(status: str) -> str:
     """Normalize a status: Amazon writes both ``CompletePartialled`` and ``COMPLETE_PARTIALLED``."""
     return status.replace("_", "").casefold()
 
 
-def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
-    known = {plain(theirs): ours for theirs, ours in statuses.items()}
-    if plain(found) not in known:
+    known = {normalized_status(theirs): ours for theirs, ours in statuses.items()}
+    if normalized_status(found) not in known:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
-    return known[plain(found)]
+    return known[normalized_status(found)]
 
 
-def units(record: JsonAccess, pointer: str) -> Decimal:
+def checked_units(record: JsonAccess, pointer: str) -> Decimal:
     found = record.at(pointer, Decimal)
     if found < 0:
         raise RecordError("bad_value", "is a negative number of units", pointer=pointer)

@@ -22,7 +22,9 @@ class Refusal:
     name_taken: bool = False
 
 
-def explained(outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str) -> Outcome:
+def explain_refusal(
+    outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str
+) -> Outcome:
     """Return *outcome* with the reason that *read* finds in the body of a refusal."""
     if outcome.kind != "rejected":
         return outcome

@@ -39,7 +39,7 @@ else:
 _DIFFERENT = {"wait": "and waits for them differently"}
 
 
-def _files(pattern: str) -> str:
+def _check_files_pattern(pattern: str) -> str:
     try:
         split_pattern(pattern, folders=True)
     except CrossdockError as error:
@@ -47,7 +47,7 @@ def _files(pattern: str) -> str:
     return pattern
 
 
-FilesPattern = Annotated[str, AfterValidator(_files)]
+FilesPattern = Annotated[str, AfterValidator(_check_files_pattern)]
 
 
 class IntakeConfig(ConfigModel):
@@ -96,7 +96,7 @@ class SourceConfig(IntakeConfig):
         return self.format.model_dump(exclude_none=True) | ({"wrapped": chosen} if chosen else {})
 
     @model_validator(mode="after")
-    def _intake_fits(self) -> Self:
+    def _check_intake_settings(self) -> Self:
         _check_intake(self.files, self)
         return self
 
@@ -119,7 +119,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
     """Rows of other sources that belong to a record, such as the lines of an order; used by ``each`` with ``of``."""
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check_one_source(self) -> Self:
         if (self.source is None) == (self.files is None):
             raise ValueError("give either source or files")
         for name in ("format", *IntakeConfig.model_fields):
@@ -130,7 +130,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
         return self
 
     @model_validator(mode="after")
-    def _joins_fit(self) -> Self:
+    def _check_joins(self) -> Self:
         for name, join in self.join.items():
             if list(join.columns) != list(self.key):
                 raise ValueError(f"join.{name}.on: name the columns of key, {', '.join(self.key)}, in this order")
@@ -175,17 +175,17 @@ class WarehouseSettings(Settings):
     """The files that the warehouse takes; none if it only exports."""
 
     @model_validator(mode="after")
-    def _sources_fit(self) -> Self:
+    def _check_sources(self) -> Self:
         for name, stream in self.streams.items():
             for place, source in {"source": stream.source, **stream.joined_sources()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
-            self._lists_fit(name, stream)
-        self._intake_agrees()
-        self._archives_fit()
+            self._check_lists(name, stream)
+        self._check_same_intake()
+        self._check_archives()
         return self
 
-    def _lists_fit(self, name: str, stream: WarehouseStreamConfig) -> None:
+    def _check_lists(self, name: str, stream: WarehouseStreamConfig) -> None:
         if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
@@ -199,7 +199,7 @@ class WarehouseSettings(Settings):
         intake = {name: getattr(stream, name) for name in IntakeConfig.model_fields}
         return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), **intake)
 
-    def _intake_agrees(self) -> None:
+    def _check_same_intake(self) -> None:
         """Check that streams with the same files have the same intake, and are read together if the files are moved."""
         first: dict[str, tuple[str, SourceConfig, bool]] = {}
         for name, stream in self.streams.items():
@@ -216,7 +216,7 @@ class WarehouseSettings(Settings):
                 message = f"{other} reads the same files with another format or mode"
                 raise ValueError(f"streams.{name}.archive: {message}, and may read them after they were moved")
 
-    def _archives_fit(self) -> None:
+    def _check_archives(self) -> None:
         """Check that a source with an archive that is looked up or joined is read by only one stream."""
         joined = [
             (name, source) for name, stream in self.streams.items() for source in stream.joined_sources().values()

@@ -74,7 +74,7 @@ class WarehouseStream(DeclaredStream[W]):
 
     def announce_looks(self, ctx: Context[W]) -> None:
         source = self._joined_files if self.is_joined else self._source
-        open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
+        open_store = partial(_open_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.growth_checks.announce_connection(ctx.connection, open_store, lambda: source(ctx).looks)
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
@@ -95,7 +95,7 @@ class WarehouseStream(DeclaredStream[W]):
         return FileSource(
             config.files,
             config.format,
-            lambda: _session(ctx, self._open_store, again=config.wait is not None and run.patience is not None),
+            lambda: _open_session(ctx, self._open_store, again=config.wait is not None and run.patience is not None),
             run,
             settle_s=ctx.settings.settle_s,
             snapshot=snapshot,
@@ -138,16 +138,16 @@ def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W
     for stream in made:
         if stream.is_joined:
             continue
-        stream.peers = tuple(other for other in made if not other.is_joined and _shares(stream, other))
+        stream.peers = tuple(other for other in made if not other.is_joined and _reads_same_files(stream, other))
     return made
 
 
-def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
+def _reads_same_files(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
     facts = [(each.files, each.format, each.mode == "snapshot", each.empty) for each in (one, other)]
     return facts[0] == facts[1]
 
 
-def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: bool = False) -> FileStore:
+def _open_session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: bool = False) -> FileStore:
     """Return a session. A failed log-in is not repeated in this run, so that no account is locked.
 
     *again* retries a server that was unavailable. *ahead* is before a stream is read, which may find it available.

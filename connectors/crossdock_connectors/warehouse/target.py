@@ -32,7 +32,7 @@ MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and c
 _BESIDE = re.compile(r"(?:[A-Za-z0-9_.+=-]|\{name\}|\{stem\})+")
 
 
-def _file_name(text: str) -> str:
+def _check_file_name(text: str) -> str:
     if _FILE_NAME.fullmatch(text) is None or text.startswith(".") or "{number" not in text:
         raise ValueError(
             "must be a file name with {number} or {number:6}, so that no name comes twice, and else only {at:%Y%m%d},"
@@ -41,13 +41,13 @@ def _file_name(text: str) -> str:
     return text
 
 
-def _beside(text: str) -> str:
+def _check_marker_name(text: str) -> str:
     if _BESIDE.fullmatch(text) is None or "{name}" not in text.replace("{stem}", "{name}"):
         raise ValueError("must be a file name with {name} or {stem}, such as {name}.ok")
     return text
 
 
-def _temporary(text: str) -> str:
+def _check_temporary_name(text: str) -> str:
     if _BESIDE.fullmatch(text) is None or "{name}" not in text or "{stem}" in text or text == "{name}":
         raise ValueError("must be a file name with {name} and more, such as .{name}.part")
     return text
@@ -67,7 +67,7 @@ class FileResourceConfig(FileMembers):
     """How it is made of ``{namespace}`` and ``{key}``."""
     folder: str = ""
     """The folder in which the partner expects the files, relative to the login folder or ``path``."""
-    file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_file_name)]
+    file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_check_file_name)]
     """The name of a file: ``{number}`` is its number, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}`` the
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
     wrapped: WrappedIn | None = None
@@ -75,9 +75,9 @@ class FileResourceConfig(FileMembers):
     their endings, such as ``.gz.pgp``."""
     records_per_file: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     """The most records of one file, which are in memory together; 1 for a file for each record."""
-    temporary: Annotated[str, AfterValidator(_temporary)] = ".{name}.part"
+    temporary: Annotated[str, AfterValidator(_check_temporary_name)] = ".{name}.part"
     """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
-    marker: Annotated[str, AfterValidator(_beside)] | None = None
+    marker: Annotated[str, AfterValidator(_check_marker_name)] | None = None
     """The name of an empty file that follows the file, such as ``{name}.ok`` or ``{stem}.done``; none without it."""
     taken: tuple[str, ...] = ()
     """The folders to which the partner moves files that it has taken, under the same name."""
@@ -92,7 +92,7 @@ class FileResourceConfig(FileMembers):
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
 
     @model_validator(mode="after")
-    def _names_fit(self) -> Self:
+    def _check_names(self) -> Self:
         path = PurePosixPath(self.file)
         if self.marker is not None and self.marker.format(name=path.name, stem=path.stem) == path.name:
             raise finding_at(("marker",), "must be another name than that of the file, such as {name}.ok")
@@ -117,7 +117,7 @@ class FileTargetConfig(ConfigModel):
     """Retries of hand-overs that failed for now."""
 
     @model_validator(mode="after")
-    def _names_fit(self) -> Self:
+    def _check_names(self) -> Self:
         if ACKNOWLEDGEMENTS in self.resources:
             raise finding_at(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
         return self
@@ -125,11 +125,11 @@ class FileTargetConfig(ConfigModel):
 
 def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], address: str) -> FileTarget:
     """Return the target of a warehouse with these settings."""
-    resources = {name: _resource(name, each) for name, each in config.resources.items()}
+    resources = {name: _file_resource(name, each) for name, each in config.resources.items()}
     return FileTarget(resources, open_store, address, ZoneInfo(config.timezone), config.retry, config.first_number)
 
 
-def _resource(name: str, config: FileResourceConfig) -> FileResource:
+def _file_resource(name: str, config: FileResourceConfig) -> FileResource:
     within = config.acknowledged and parse_duration(config.acknowledged.within)
     within_s = within.total_seconds() if within else None
     kind = file_resource(name, config, config.name_form, config.records_per_file, acknowledged_within_s=within_s)

@@ -35,8 +35,8 @@ def documents() -> dict[str, str]:
         **{f"{name}.paged": one.paged for name, one in lists().items()},
         **{f"{name}.named": one.named for name, one in lists().items()},
         **{f"{name}.more_children": one.more_children for name, one in lists().items() if one.children},
-        **{f"{each.name}.of_refund": queries.more_of("Refund", each) for each in queries.REFUND_LISTS},
-        "all_of": queries.all_of("productVariants", "id sku"),
+        **{f"{each.name}.of_refund": queries.further_children_query("Refund", each) for each in queries.REFUND_LISTS},
+        "all_of": queries.list_query("productVariants", "id sku"),
     }
 
 

@@ -28,7 +28,7 @@ from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock_connectors.http_json import CONNECTOR, request_templates
-from crossdock_connectors.http_json.pagination import pointer
+from crossdock_connectors.http_json.pagination import pointer_of_path
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 TOKEN = "token-of-the-shop"
@@ -371,8 +371,8 @@ def _first_start(api: Api, bound: BoundStream, since: str) -> str:
 )
 def test_a_request_without_templates_is_sent_as_it_is(value: Any) -> None:
     """Only texts with {since}, {start} or {end} change."""
-    if not list(request_templates.names_in(value)):
-        assert request_templates.filled(value, {}) == value
+    if not list(request_templates.placeholders_in(value)):
+        assert request_templates.fill_values(value, {}) == value
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda name: "." not in name and not name.startswith("/")), min_size=1))
@@ -381,8 +381,8 @@ def test_a_dotted_path_and_a_json_pointer_are_the_same_place(names: list[str]) -
     document: Any = "found"
     for name in reversed(names):
         document = {name: document}
-    assert ApiAnswer("", document).at(pointer(".".join(names))) == "found"
-    assert pointer(pointer(".".join(names))) == pointer(".".join(names))
+    assert ApiAnswer("", document).at(pointer_of_path(".".join(names))) == "found"
+    assert pointer_of_path(pointer_of_path(".".join(names))) == pointer_of_path(".".join(names))
 
 
 # ---- credentials and throttling

@@ -178,7 +178,7 @@ def test_an_answer_may_be_a_list() -> None:
 @given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
 def test_a_key_stays_in_its_place(key: str) -> None:
     """It is percent-encoded, so it cannot become another path or a query."""
-    path = request_templates.path_of("/items/{id}/full", {"id": key})
+    path = request_templates.fill_path("/items/{id}/full", {"id": key})
     assert path is not None
     assert path.count("/") == 3
     assert not set(path) & set("?# ")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock_connectors.request_times import written
+from crossdock_connectors.request_times import format_range_bound
 
 LAYOUT = "%Y-%m-%dT%H:%M:%S"
 REPEATED = datetime(2026, 11, 1, 7, tzinfo=UTC)  # clocks in Chicago go back from 02:00 to 01:00
@@ -30,9 +30,9 @@ def text(moment: datetime, zone: str) -> str:
 def test_no_text_of_a_later_time_is_less(one: datetime, other: datetime, zone: str) -> None:
     """An API that compares texts lists everything from that time on, and nothing before the end is left out."""
     since, later = sorted((one, other))
-    assert written(since, LAYOUT, zone) <= text(later, zone)
+    assert format_range_bound(since, LAYOUT, zone) <= text(later, zone)
     if since < later:
-        assert text(since, zone) < written(later, LAYOUT, zone, excluded=True)
+        assert text(since, zone) < format_range_bound(later, LAYOUT, zone, excluded=True)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_no_text_of_a_later_time_is_less(one: datetime, other: datetime, zone: s
 )
 def test_a_layout_without_offset_is_in_local_time(layout: str, sent: str) -> None:
     """One with an offset, and unix, are in UTC."""
-    assert written(datetime(2026, 7, 1, 3, 30, tzinfo=UTC), layout, "America/Chicago") == sent
+    assert format_range_bound(datetime(2026, 7, 1, 3, 30, tzinfo=UTC), layout, "America/Chicago") == sent
 
 
 def test_the_repeated_hour_is_asked_for_from_its_beginning() -> None:
     """A time in its first pass is written as the earliest text of the second."""
-    assert written(REPEATED - timedelta(minutes=20), LAYOUT, "America/Chicago") == "2026-11-01T01:00:00"
-    assert written(REPEATED + timedelta(minutes=20), LAYOUT, "America/Chicago") == "2026-11-01T01:20:00"
+    assert format_range_bound(REPEATED - timedelta(minutes=20), LAYOUT, "America/Chicago") == "2026-11-01T01:00:00"
+    assert format_range_bound(REPEATED + timedelta(minutes=20), LAYOUT, "America/Chicago") == "2026-11-01T01:20:00"

@@ -19,7 +19,7 @@ from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
-from crossdock_connectors.threepl.record_values import Products, key_in, names_of
+from crossdock_connectors.threepl.record_values import Products, external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
 from crossdock_connectors.threepl.shipbob.order_models import OrderedProduct, ShipBobOrder
 from crossdock_connectors.threepl.shipbob.settings import Bills, ShipBobSettings
@@ -39,20 +39,20 @@ def record(item: Any, *key: str) -> Record:
 def test_a_name_gives_its_key_back(key: str) -> None:
     """Whatever the key is, it is found in the external id of the order, and not in that of another namespace."""
     name = f"platform:{key_text((key,))}"
-    assert key_in(name, "platform") == key
-    assert key_in(name, "plat") is None
+    assert key_of_external_id(name, "platform") == key
+    assert key_of_external_id(name, "plat") is None
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "\x00" not in part and "|" not in part), min_size=1))
 def test_a_key_gives_its_name_back(parts: list[str]) -> None:
     """An order can be asked for by the key that its name has given, whether the record's key has one part or more."""
     name = f"platform:{key_text(parts)}"
-    key = key_in(name, "platform")
+    key = key_of_external_id(name, "platform")
     assert key is not None
-    names = names_of(key, "platform")
+    names = external_ids_of_key(key, "platform")
     assert name in names
     assert all("," not in each for each in names)
-    assert {key_in(each, "platform") for each in names} == {key}
+    assert {key_of_external_id(each, "platform") for each in names} == {key}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_key_gives_its_name_back(parts: list[str]) -> None:
 )
 def test_other_names_are_not_ours(name: Any) -> None:
     """An order with any other name is not ours."""
-    assert key_in(name, "platform") is None
+    assert key_of_external_id(name, "platform") is None
 
 
 @pytest.mark.parametrize("status", ["CompletePartialled", "COMPLETE_PARTIALLED", "COMPLETEPARTIALLED"])

@@ -9,7 +9,7 @@ from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
 from crossdock_connectors.shop.shopify.invoicing import SETTLED
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
-from crossdock_connectors.shop.shopify.webhooks import received
+from crossdock_connectors.shop.shopify.webhooks import declared_webhooks
 from crossdock_connectors.shop.streams import ShopStream, streams
 
 _SETTLED = OpenUntil(field=SETTLED, in_=("true",))  # a refund may not count as a change of its order when it is paid
@@ -31,5 +31,5 @@ CONNECTOR = Connector(
     check=check,
     api=ShopifySettings.declared_api,
     target=ShopifyTarget,
-    webhooks=received,
+    webhooks=declared_webhooks,
 )

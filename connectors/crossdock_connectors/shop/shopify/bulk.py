@@ -11,8 +11,8 @@ from crossdock import RefusedError
 from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.bulk_files import assembled
-from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, asked, number_of
+from crossdock_connectors.shop.shopify.bulk_files import assemble_records
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_of, request_query
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 REUSED = timedelta(hours=6)
@@ -30,11 +30,13 @@ class BulkRead:
     pages: Iterator[tuple[list[Any], str]]
 
 
-def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
+def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
     """Read the records of a list that match *found*; with *reuse* as old as `REUSED`. An incomplete file is refused."""
     query = shop_list.bulk(found)
-    operation = _finished(ctx, (_earlier(ctx, query) if reuse else None) or _started(ctx, query))
-    begun = _begun(operation)
+    operation = _wait_for_operation(
+        ctx, (_reusable_operation(ctx, query) if reuse else None) or _start_operation(ctx, query)
+    )
+    begun = _creation_time(operation)
     if not operation.get("url"):
         if str(operation.get("objectCount")) != "0":
             raise UnavailableError(
@@ -48,26 +50,26 @@ def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bo
         message = f"the file of a bulk operation has {size:,} bytes, and the shop says {told:,}"
         raise RefusedError(message, where=path.name, hint="it was cut off; run again", code="job_results_differ")
     counts = _number(operation, "objectCount"), _number(operation, "rootObjectCount")
-    return BulkRead(begun, assembled(ctx, shop_list, path, *counts))
+    return BulkRead(begun, assemble_records(ctx, shop_list, path, *counts))
 
 
-def _earlier(ctx: ShopifyContext, query: str) -> Item | None:
+def _reusable_operation(ctx: ShopifyContext, query: str) -> Item | None:
     oldest = ctx.run.clock.now() - REUSED
     search = f"operation_type:query created_at:>='{oldest.isoformat(timespec='seconds')}'"
-    for operation in asked(ctx, queries.RECENT_BULK, query=search).items("/data/bulkOperations/nodes"):
+    for operation in request_query(ctx, queries.RECENT_BULK, query=search).items("/data/bulkOperations/nodes"):
         if isinstance(operation, dict) and operation.get("query") == query and _is_usable(operation, oldest):
             return operation
     return None
 
 
 def _is_usable(operation: Item, oldest: datetime) -> bool:
-    if _begun(operation) < oldest:
+    if _creation_time(operation) < oldest:
         return False
     has_result = bool(operation.get("url")) or str(operation.get("objectCount")) == "0"
     return operation.get("status") in _RUNNING or (operation.get("status") == "COMPLETED" and has_result)
 
 
-def _begun(operation: Item) -> datetime:
+def _creation_time(operation: Item) -> datetime:
     try:
         return datetime.fromisoformat(str(operation.get("createdAt")))
     except ValueError:
@@ -85,11 +87,11 @@ def _number(operation: Item, name: str) -> int:
     return int(text)
 
 
-def _started(ctx: ShopifyContext, query: str) -> Item:
+def _start_operation(ctx: ShopifyContext, query: str) -> Item:
     """Begin a new operation, waiting while other operations of the app take all slots."""
     deadline, pause_s = ctx.run.clock.monotonic() + ctx.settings.bulk_timeout_s, 1.0
     while True:
-        answer = asked(ctx, queries.RUN_BULK, query=query)
+        answer = request_query(ctx, queries.RUN_BULK, query=query)
         errors = answer.items("/data/bulkOperationRunQuery/userErrors")
         operation = answer.at("/data/bulkOperationRunQuery/bulkOperation")
         if isinstance(operation, dict) and not errors:
@@ -104,11 +106,11 @@ def _started(ctx: ShopifyContext, query: str) -> Item:
         pause_s = _pause(ctx, pause_s)
 
 
-def _finished(ctx: ShopifyContext, operation: Item) -> Item:
+def _wait_for_operation(ctx: ShopifyContext, operation: Item) -> Item:
     deadline, pause_s = ctx.run.clock.monotonic() + ctx.settings.bulk_timeout_s, 1.0
     ctx.run.progress.begin(f"{ctx.connection}: waiting for a bulk operation", None)
     while True:
-        answer = asked(ctx, queries.BULK, id=operation["id"])
+        answer = request_query(ctx, queries.BULK, id=operation["id"])
         found = answer.at("/data/bulkOperation")
         status = found.get("status") if isinstance(found, dict) else None
         if status == "COMPLETED":

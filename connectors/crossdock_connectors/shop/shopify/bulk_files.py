@@ -18,16 +18,16 @@ PER_PAGE = 250
 _PARENT = "__parentId"
 
 
-def assembled(
+def assemble_records(
     ctx: ShopifyContext, shop_list: ShopList, path: Path, objects: int, roots: int
 ) -> Iterator[tuple[list[Any], str]]:
     """Yield the records of the file with their children, in pages. The numbers of lines are checked before."""
-    parts = _divided(path, objects, roots)
+    parts = _divide_into_parts(path, objects, roots)
 
     def pages() -> Iterator[tuple[list[Any], str]]:
         number, orphans = 0, 0
         for part in parts:
-            records, lost = _records(shop_list, part)
+            records, lost = _records_of_part(shop_list, part)
             orphans += lost
             for start in range(0, len(records), PER_PAGE):
                 number += 1
@@ -40,13 +40,13 @@ def assembled(
     return pages()
 
 
-def _divided(path: Path, objects: int, roots: int) -> list[Path]:
+def _divide_into_parts(path: Path, objects: int, roots: int) -> list[Path]:
     names = [path.with_suffix(f".part{number}") for number in range(path.stat().st_size // PART_BYTES + 1)]
     files, read, own = [name.open("wb") for name in names], 0, 0
     try:
         with path.open("rb") as lines:
             for read, line in enumerate(lines, 1):
-                item = _object(line, f"{path.name}:{read}")
+                item = _parse_object(line, f"{path.name}:{read}")
                 own += item.get(_PARENT) is None
                 files[crc32(str(item.get(_PARENT) or item.get("id")).encode()) % len(files)].write(line)
     finally:
@@ -59,7 +59,7 @@ def _divided(path: Path, objects: int, roots: int) -> list[Path]:
     return names
 
 
-def _object(line: bytes, where: str) -> Item:
+def _parse_object(line: bytes, where: str) -> Item:
     try:
         item = exact_json.loads(line)
     except ValueError as error:
@@ -72,7 +72,7 @@ def _object(line: bytes, where: str) -> Item:
     return item
 
 
-def _records(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
+def _records_of_part(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
     """Return the records of *part* with their children, and the number of children of other records."""
     records: dict[str, Item] = {}
     without_id: list[Any] = []

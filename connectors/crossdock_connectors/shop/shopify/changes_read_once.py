@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.mapping.cursors import instant_cursor
-from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
+from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
 from crossdock_connectors.shop.shopify import bulk
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since, record_pages
 from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
@@ -15,14 +15,14 @@ from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
 Complete = Callable[[ShopifyContext, list[Any]], list[Any]]
 
 
-def changes(
+def changed_records(
     ctx: ShopifyContext,
     shop_list: ShopList,
     since: str | None,
     *,
     more: Callable[[], Pages] = lambda: iter(()),
     complete: Complete = lambda _, page: page,
-) -> Feed:
+) -> StoredList:
     """Return the records that changed since the cursor *since*, with those of *more*, or all without a cursor."""
 
     def completed(pages: Pages) -> Pages:
@@ -46,16 +46,16 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
     first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
-        found = bulk.read(ctx, shop_list, search_from(first) or "", reuse=True)
+        found = bulk.read_in_bulk(ctx, shop_list, search_from(first) or "", reuse=True)
         for page in found.pages:
             begin = found.begun - OVERLAP
             yield page
-    yield from record_pages(ctx, shop_list, _written(begin))
+    yield from record_pages(ctx, shop_list, _search_time(begin))
 
 
 def search_from(moment: datetime | None) -> str | None:
-    return changed_since(_written(moment))
+    return changed_since(_search_time(moment))
 
 
-def _written(moment: datetime | None) -> str | None:
+def _search_time(moment: datetime | None) -> str | None:
     return None if moment is None else instant_cursor(moment.replace(microsecond=0))

@@ -11,8 +11,8 @@ from crossdock.values.display_times import duration_text
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import search_from
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
-from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, missing, missing_for_targets
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_of, request_pages, request_query
+from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, missing_for_targets, missing_scopes
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _NOTICE = timedelta(days=60)
@@ -23,11 +23,13 @@ _LOCATIONS = 250  # in a page
 
 
 def check(ctx: ShopifyContext) -> Iterator[Finding]:
-    shop = asked(ctx, queries.SHOP)
+    shop = request_query(ctx, queries.SHOP)
     yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
     yield from _version(shop, ctx.run.clock.now())
-    scopes = granted(shop)
-    lacking = [f"the scope {scope} is missing: needed for {names}" for scope, names in missing(ctx.settings, scopes)]
+    scopes = granted_scopes(shop)
+    lacking = [
+        f"the scope {scope} is missing: needed for {names}" for scope, names in missing_scopes(ctx.settings, scopes)
+    ]
     yield from (Finding(ok=False, text=text, code="scopes_missing") for text in lacking)
     if not lacking:
         yield Finding(ok=True, text="the token has all scopes that the streams need")
@@ -71,7 +73,7 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
     named = ctx.settings.locations
     found = [
         (number_of(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
-        for page in listed(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
+        for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
         for node in page.items("/data/locations/nodes")
     ]
     known = {number for number, _, _ in found}
@@ -85,7 +87,7 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
-    answer = asked(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
+    answer = request_query(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, further
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, further_children, request_query
 
 
 def with_whole_parts(ctx: ShopifyContext, order: Any) -> Any:
@@ -16,16 +16,16 @@ def with_whole_parts(ctx: ShopifyContext, order: Any) -> Any:
     These lists have no pages: one that is as long as was asked for may be cut. If it also is when the most
     is asked for, it is marked, and a record that needs it is a dead letter.
     """
-    if not isinstance(order, dict) or not _cut(order, queries.PARTS, queries.PARCELS):
+    if not isinstance(order, dict) or not _names_of_cut_lists(order, queries.PARTS, queries.PARCELS):
         return order
-    answer = asked(ctx, queries.PARTS_OF_ORDER, id=order.get("id"))
+    answer = request_query(ctx, queries.PARTS_OF_ORDER, id=order.get("id"))
     found = answer.at("/data/node")
     if not isinstance(found, dict):  # deleted meanwhile: the next run finds that out
-        return {**order, **_marks(_cut(order, queries.PARTS, queries.PARCELS))}
-    return {**order, **found, **_marks(_cut(found, queries.MOST, queries.MOST))}
+        return {**order, **_cut_marks(_names_of_cut_lists(order, queries.PARTS, queries.PARCELS))}
+    return {**order, **found, **_cut_marks(_names_of_cut_lists(found, queries.MOST, queries.MOST))}
 
 
-def _cut(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
+def _names_of_cut_lists(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
     """Return the names of the lists that have as many elements as were asked for."""
     lists = {name: order.get(name) for name in ("refunds", "fulfillments")}
     cut = [name for name, found in lists.items() if isinstance(found, list) and len(found) >= parts]
@@ -37,7 +37,7 @@ def _cut(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
     return cut
 
 
-def _marks(cut: list[str]) -> dict[str, bool]:
+def _cut_marks(cut: list[str]) -> dict[str, bool]:
     return {f"{name}HasMore": True for name in cut}
 
 
@@ -53,7 +53,7 @@ def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collectio
         return order
     is_cut = len(ids) < len(named) or (order.get("id") in existing and not found.keys() >= set(ids))
     cut = ["refunds"] if is_cut else []
-    return {**order, "refunds": [found[gid] for gid in ids if gid in found], **_marks(cut)}
+    return {**order, "refunds": [found[gid] for gid in ids if gid in found], **_cut_marks(cut)}
 
 
 def refund_ids(order: Any) -> list[str]:
@@ -68,7 +68,7 @@ def whole_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] 
         nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")
         if not isinstance(nodes, list) or not isinstance(page, dict) or page.get("hasNextPage") is not True:
             continue
-        more = further(ctx, "Refund", refund, child, page)
+        more = further_children(ctx, "Refund", refund, child, page)
         if more is None:
             return None
         refund = {**refund, child.name: {"nodes": [*nodes, *more], "pageInfo": {"hasNextPage": False}}}

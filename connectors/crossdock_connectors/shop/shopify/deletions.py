@@ -11,32 +11,32 @@ from crossdock.mapping.cursors import instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, listed, number_of
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_of, request_pages
 
 _SIZE = 250
 
 
-def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
+def deleted_records(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
     """Yield the records of one kind, such as ``ORDER``, that the shop's events name as deleted; none in a first run.
 
     The event of a product does not name its variants; a list of existing ones shows those.
     """
-    found = events(ctx, since)
+    found = deletion_events(ctx, since)
     if found.get(kind):
         yield RawBatch.json([], source=f"events of deletion since {since}", deleted=found[kind])
 
 
-def events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
+def deletion_events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
     if since is None:
         return {}
-    return ctx.shared(("shopify.deletions", since), lambda: _events(ctx, since))
+    return ctx.shared(("shopify.deletions", since), lambda: _read_deletion_events(ctx, since))
 
 
-def _events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
+def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
     begin = instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
     found: dict[str, list[str]] = {}
     search = f"action:destroy created_at:>='{begin}'"
-    for page in listed(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
+    for page in request_pages(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
         for event in page.items("/data/events/nodes"):
             gid, kind = at_path(event, "subjectId"), at_path(event, "subjectType")
             if isinstance(gid, str) and isinstance(kind, str):
@@ -44,7 +44,7 @@ def _events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
     return found
 
 
-def existing(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
-    for page in listed(ctx, f"/data/{name}", queries.all_of(name, fields), _SIZE):
+def existing_keys(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
+    for page in request_pages(ctx, f"/data/{name}", queries.list_query(name, fields), _SIZE):
         rows = [{"key": key(node)} for node in page.items(f"/data/{name}/nodes")]
         yield RawBatch.json(rows, source=page.address)

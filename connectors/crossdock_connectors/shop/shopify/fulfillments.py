@@ -38,7 +38,7 @@ _TAKEN = ("unfulfillable", "quantity", "remaining")
 """Texts of refusals that show that somebody else has shipped, moved or held units since the look-up."""
 
 
-def found(order: Any, order_id: str, number: str) -> Outcome:
+def look_up_outcome(order: Any, order_id: str, number: str) -> Outcome:
     """Return what the look-up of an order shows about the parcel with this number."""
     if order is None:
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
@@ -47,7 +47,7 @@ def found(order: Any, order_id: str, number: str) -> Outcome:
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
             return Outcome("found", status=200, target_id=number_of(shipment.at("/id", str)), held={})
-    if cut := _cut(read, [numbers for _, numbers in parcels]):
+    if cut := _beyond_the_look_up(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
     to_ship = objects(read, "/fulfillmentOrders/nodes")
     for one in to_ship:
@@ -69,7 +69,7 @@ def _check(one: JsonElement) -> None:
         text_or_null(line, "sku")
 
 
-def _cut(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
+def _beyond_the_look_up(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
     """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
     if len(numbers) >= _MOST:
         return f"{_MOST - 1} fulfillments"
@@ -86,25 +86,25 @@ def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[st
     """Return the input of `CREATE`. Raises RecordError if no location of the shop has as many units left to ship."""
     tracking = {"number": payload["number"], "company": payload.get("carrier"), "url": payload.get("url")}
     return {
-        "lineItemsByFulfillmentOrder": _shipped(payload.get("items"), held),
+        "lineItemsByFulfillmentOrder": _units_at_one_location(payload.get("items"), held),
         "trackingInfo": {name: value for name, value in tracking.items() if value is not None},
         "notifyCustomer": payload.get("notify", False),
     }
 
 
-def refused(outcome: Outcome) -> Outcome:
+def outcome_of_refusal(outcome: Outcome) -> Outcome:
     is_taken = outcome.kind == "rejected" and any(text in outcome.message.casefold() for text in _TAKEN)
     return Outcome("changed", outcome.message, outcome.status) if is_taken else outcome
 
 
-def _shipped(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _units_at_one_location(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the units of fulfillment orders in the parcel, all at one location as Shopify requires."""
     by_location: dict[Any, list[Any]] = {}
     for one in held["fulfillmentOrders"]:
         if one.get("status") in _OPEN:
             by_location.setdefault(at_path(one, "assignedLocation.location.id"), []).append(one)
     for orders in by_location.values():
-        chosen = _chosen(items, orders)
+        chosen = _units_to_ship(items, orders)
         if chosen is not None:
             return chosen
     wanted = ", ".join(f"{item['quantity']} of {item['sku']}" for item in items) if items else "any units"
@@ -112,8 +112,8 @@ def _shipped(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
     raise RecordError("conflict", message, pointer="/items")
 
 
-def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
-    """Do the same as `_shipped` for these fulfillment orders; None if they have too few units."""
+def _units_to_ship(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
+    """Do the same as `_units_at_one_location` for these fulfillment orders; None if they have too few units."""
     missing: dict[str, int] | None = None
     if items:
         missing = {}
@@ -121,13 +121,13 @@ def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
             missing[item["sku"]] = missing.get(item["sku"], 0) + item["quantity"]
     groups = []
     for one in orders:
-        lines = [{"id": gid, "quantity": units} for gid, units in _units(one, missing)]
+        lines = [{"id": gid, "quantity": units} for gid, units in _units_of_order(one, missing)]
         if lines:
             groups.append({"fulfillmentOrderId": one["id"], "fulfillmentOrderLineItems": lines})
     return groups if groups and not any((missing or {}).values()) else None
 
 
-def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
+def _units_of_order(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
     for line in one["lineItems"]["nodes"]:
         units = line["remainingQuantity"]
         if missing is not None:

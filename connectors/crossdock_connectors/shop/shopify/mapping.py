@@ -19,8 +19,14 @@ from crossdock import (
 from crossdock.resources import ShippingAddress, Tracking
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
-from crossdock_connectors.shop.record_values import customer_of, price_of, product_of, status_of, text
-from crossdock_connectors.shop.sale import lines_of
+from crossdock_connectors.shop.record_values import (
+    customer_reference,
+    mapped_status,
+    product_price,
+    product_reference,
+    text_or_none,
+)
+from crossdock_connectors.shop.sale import lines_of_sale
 from crossdock_connectors.shop.shopify import sales
 from crossdock_connectors.shop.shopify.invoicing import check_payment
 from crossdock_connectors.shop.shopify.pages import number_of
@@ -33,7 +39,7 @@ _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without opti
 
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
-    texts, currency = _texts(record, settings), text(record, "/currency")
+    texts, currency = _texts(record, settings), text_or_none(record, "/currency")
     sku = texts.whole(record, "/variant/sku", LONGEST_CODE)
     if record.at("/variant/price", str, default=None) is None:
         record.count("price left out")
@@ -48,7 +54,7 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
         description=texts.of(record, "/descriptionHtml", LONGEST_DESCRIPTION),
         barcode=texts.whole(record, "/variant/barcode", LONGEST_CODE),
-        unit_price=price_of(record, "/variant/price", currency),
+        unit_price=product_price(record, "/variant/price", currency),
         currency=currency,
         unit_of_measure=settings.unit_of_measure,
         active=record.at("/status", str) in {"ACTIVE", "UNLISTED"},
@@ -72,12 +78,12 @@ def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
 
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     amounts = Amounts(record, settings.currency)
-    sale = sales.current(record, amounts, settings)
+    sale = sales.current_sale(record, amounts, settings)
     progress = settings.progress == "shop"
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(record, sale, "/currentTotalPriceSet", settings),
+        items=lines_of_sale(record, sale, "/currentTotalPriceSet", settings),
         placed_at=record.instant("/processedAt"),
         status=_status(record, settings) if progress else None,
         shipping_address=_shipping_address(record, settings),
@@ -89,23 +95,23 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
     check_payment(record)
     amounts = Amounts(record, settings.currency)
-    of_order = sales.charged if settings.refunds == "credit_note" else sales.current
+    of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.current_sale
     sale = of_order(record, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(record, sale, "/totalPriceSet", settings),
+        items=lines_of_sale(record, sale, "/totalPriceSet", settings),
     )
 
 
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
-    sale = sales.paid_back(record, placed, amounts, settings)
+    sale = sales.sale_of_refund(record, placed, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,
-        items=lines_of(record, sale, "/totalRefundedSet", settings),
+        items=lines_of_sale(record, sale, "/totalRefundedSet", settings),
     )
 
 
@@ -123,9 +129,9 @@ def level(record: Record, settings: ShopifySettings) -> InventoryLotDraft:
     found = {each.at("/name", str): each.at("/quantity", int) for each in record.each("/level/quantities")}
     if settings.stock_quantity not in found:
         raise RecordError("bad_value", f"has no quantity {settings.stock_quantity}", pointer="/quantities")
-    gid, sku = record.at("/id", str), text(record, "/sku")
+    gid, sku = record.at("/id", str), text_or_none(record, "/sku")
     return InventoryLotDraft(
-        product_id=product_of(settings, number_of(gid), sku, "/sku"),
+        product_id=product_reference(settings, number_of(gid), sku, "/sku"),
         lot_number=settings.lot,
         bin_id=Reference("warehouse_bin", number_of(record.at("/level/location/id", str))),
         quantity=Decimal(found[settings.stock_quantity]),
@@ -136,13 +142,13 @@ def level(record: Record, settings: ShopifySettings) -> InventoryLotDraft:
 def _customer(placed: JsonAccess, settings: ShopifySettings) -> Reference:
     account = placed.at("/customer", dict, default=None)
     key = None if account is None else number_of(placed.at("/customer/id", str))
-    return customer_of(key, settings.guests, text(placed, "/email"), number_of(placed.at("/id", str)))
+    return customer_reference(key, settings.guests, text_or_none(placed, "/email"), number_of(placed.at("/id", str)))
 
 
 def _status(record: Record, settings: ShopifySettings) -> str:
     if record.at("/cancelledAt", str, default=None) is not None:
         return settings.all_statuses["CANCELLED"]
-    return status_of(record, "/displayFulfillmentStatus", settings.all_statuses)
+    return mapped_status(record, "/displayFulfillmentStatus", settings.all_statuses)
 
 
 def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
@@ -151,7 +157,7 @@ def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
         if shipment.at("/status", str) != "SUCCESS":
             continue
         for parcel in shipment.each("/trackingInfo"):
-            number, carrier = text(parcel, "/number"), texts.of(parcel, "/company", LONGEST_CODE)
+            number, carrier = text_or_none(parcel, "/number"), texts.of(parcel, "/company", LONGEST_CODE)
             if number is None:
                 record.count("parcel without a number")
                 continue

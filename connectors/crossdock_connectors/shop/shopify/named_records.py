@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from crossdock import RefusedError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, whole
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, complete_records, request_pages, request_query
 from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
-from crossdock_connectors.shop.shopify.rows import number
-from crossdock_connectors.shop.shopify.stock_updates import search
+from crossdock_connectors.shop.shopify.rows import number_or_none
+from crossdock_connectors.shop.shopify.stock_updates import sku_search
 
 AT_A_TIME = 50
 
@@ -26,7 +26,7 @@ class Named(NamedTuple):
 
 def records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[Named]:
     for found, source, missing in _nodes(ctx, shop_list.named, shop_list.type_name, numbers, shop_list.named_size):
-        yield Named(whole(ctx, shop_list, found), source, missing)
+        yield Named(complete_records(ctx, shop_list, found), source, missing)
 
 
 def orders_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
@@ -48,8 +48,8 @@ def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named
     """Yield the variants with these SKUs, the last changed at the end of each page. New SKUs may be missing."""
     for start in range(0, len(skus), AT_A_TIME):
         wanted = skus[start : start + AT_A_TIME]
-        query = " OR ".join(map(search, wanted))
-        for page in listed(ctx, f"/data/{VARIANTS.name}", VARIANTS.paged, VARIANTS.size, query=query):
+        query = " OR ".join(map(sku_search, wanted))
+        for page in request_pages(ctx, f"/data/{VARIANTS.name}", VARIANTS.paged, VARIANTS.size, query=query):
             found = [node for node in page.items(f"/data/{VARIANTS.name}/nodes") if at_path(node, "sku") in wanted]
             found.sort(key=lambda node: str(at_path(node, "product.updatedAt")))
             yield Named(found, page.address, [])
@@ -60,7 +60,7 @@ def _nodes(
 ) -> Iterator[Named]:
     for start in range(0, len(numbers), size):
         wanted = numbers[start : start + size]
-        answer = asked(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
+        answer = request_query(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
         nodes = answer.items("/data/nodes")
         if len(nodes) != len(wanted):
             raise RefusedError(
@@ -71,4 +71,4 @@ def _nodes(
 
 
 def _numbers(gids: Iterator[Any]) -> list[str]:
-    return list(dict.fromkeys(found for gid in gids if (found := number(gid)) is not None))
+    return list(dict.fromkeys(found for gid in gids if (found := number_or_none(gid)) is not None))

@@ -10,7 +10,14 @@ from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify.queries import EXISTING, MOST, VERSION, Children, ShopList, more_of
+from crossdock_connectors.shop.shopify.queries import (
+    EXISTING,
+    MOST,
+    VERSION,
+    Children,
+    ShopList,
+    further_children_query,
+)
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 ShopifyContext = Context[ShopifySettings]
@@ -19,13 +26,13 @@ _DELETED = object()
 _EXPIRED = "BAD_REQUEST"  # the code for an expired cursor
 
 
-def asked(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
+def request_query(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
     answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
     _note_version(ctx, answer)
     return answer
 
 
-def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
+def request_pages(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
     """Yield the pages of a query with ``first`` and ``after``. *path* is a JSON pointer to the connection."""
     paginator = GraphQLConnection(path, size=min(size, ctx.settings.page_size or size))
     for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator, key="id"):
@@ -43,11 +50,11 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
     while True:
         begun = latest
         try:
-            for page in listed(
+            for page in request_pages(
                 ctx, f"/data/{shop_list.name}", shop_list.paged, shop_list.size, query=changed_since(latest)
             ):
                 records = page.items(f"/data/{shop_list.name}/nodes")
-                yield whole(ctx, shop_list, records), page.address
+                yield complete_records(ctx, shop_list, records), page.address
                 latest = _latest(records, ctx.run.by_clock_of(ctx.connection, moved)) or latest
         except GraphQLError as error:
             if _EXPIRED not in error.codes or latest == begun:
@@ -56,9 +63,9 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
             return
 
 
-def whole(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
+def complete_records(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
     """Complete the *records* of a page with all of their children, and leave out those deleted meanwhile."""
-    made = [_whole(ctx, shop_list, record) for record in records]
+    made = [_complete_record(ctx, shop_list, record) for record in records]
     return [record for record in made if record is not _DELETED]
 
 
@@ -80,7 +87,7 @@ def _is_before(text: str, instant: datetime) -> bool:
     return found.tzinfo is not None and found < instant
 
 
-def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
+def _complete_record(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
     """Return *record* with all of its children as a list; `_DELETED` if it is deleted before they are read."""
     child = shop_list.children
     if child is None or not isinstance(record, dict):
@@ -92,14 +99,14 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
         return record  # which is refused where its children are needed
     nodes = [*connection["nodes"]]
     if page["hasNextPage"]:
-        more = further(ctx, shop_list.type_name, record, child, page)
+        more = further_children(ctx, shop_list.type_name, record, child, page)
         if more is None:
             return _DELETED
         nodes += more
     return with_children(record, child, nodes)
 
 
-def further(
+def further_children(
     ctx: ShopifyContext, type_name: str, record: Mapping[str, Any], child: Children, page: Mapping[str, Any]
 ) -> list[Any] | None:
     """Return the nodes of a record's connection that follow *page*; None if the record was deleted meanwhile.
@@ -110,13 +117,13 @@ def further(
     pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
     for answer in ctx.api.pages(
         ctx.settings.endpoint,
-        graphql=more_of(type_name, child),
+        graphql=further_children_query(type_name, child),
         variables=variables,
         paginator=GraphQLConnection(pointer),
         key="id",
     ):
         if answer.at("/data/node") is None:
-            if existing(ctx, [record.get("id")]):
+            if existing_ids(ctx, [record.get("id")]):
                 message = f"tells nothing of {record.get('id')}, which exists, when asked for more of its {child.name}"
                 raise UnavailableError(message, where=answer.address, hint="run again", code="list_incomplete")
             ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
@@ -125,7 +132,7 @@ def further(
     return nodes
 
 
-def existing(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
+def existing_ids(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
     """Return those of the global ids whose records exist."""
     texts = [gid for gid in gids if isinstance(gid, str)]
     return {node["id"] for node in nodes_of(ctx, EXISTING, texts, MOST)}
@@ -134,7 +141,7 @@ def existing(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
 def nodes_of(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) -> Iterator[Item]:
     """Yield those of the records with these global ids that exist, requested *size* at a time."""
     for start in range(0, len(gids), size):
-        for node in asked(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
+        for node in request_query(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
             if isinstance(node, dict) and isinstance(node.get("id"), str):
                 yield node
 
@@ -145,13 +152,13 @@ def _connection(record: Mapping[str, Any], child: Children) -> Any:
 
 
 def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
-    made = {**record, child.name: sorted(nodes, key=_place)}
+    made = {**record, child.name: sorted(nodes, key=_order_of_child)}
     if child.inside and isinstance(made.get(child.inside), dict):
         made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}
     return made
 
 
-def _place(node: Any) -> tuple[int, str]:
+def _order_of_child(node: Any) -> tuple[int, str]:
     gid = node.get("id") if isinstance(node, dict) else None
     number = number_of(gid) if isinstance(gid, str) else ""
     return (int(number) if number.isdecimal() else 0, str(gid))

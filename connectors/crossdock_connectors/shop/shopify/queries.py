@@ -65,7 +65,7 @@ class Children:
         return f"{self.inside} {{ {self.beside} {connection} }}" if self.inside else connection
 
 
-def more_of(type_name: str, child: Children) -> str:
+def further_children_query(type_name: str, child: Children) -> str:
     """Return the query for further pages of a connection inside a record."""
     connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
     return f"""query {child.name}($id: ID!, $after: String) {{
@@ -114,7 +114,7 @@ class ShopList:
     @property
     def more_children(self) -> str:
         assert self.children is not None
-        return more_of(self.type_name, self.children)
+        return further_children_query(self.type_name, self.children)
 
     def bulk(self, found: str) -> str:
         child, inner = self.children, ""
@@ -181,7 +181,7 @@ DELETIONS = f"""query events($first: Int!, $after: String, $query: String) {{
 }}"""
 
 
-def all_of(name: str, fields: str) -> str:
+def list_query(name: str, fields: str) -> str:
     return f"""query {name}($first: Int!, $after: String) {{
   {name}(first: $first, after: $after, sortKey: ID) {{ nodes {{ {fields} }} {_PAGE} }}
 }}"""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
+from crossdock_connectors.json_rows import with_members
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing import SETTLED, invoice_due, refund_rows
 from crossdock_connectors.shop.shopify.pages import Item, number_of
@@ -18,20 +18,20 @@ class ShopifyRows:
         self._settings = settings
 
     def of_product(self, product: Any) -> Iterator[Any]:
-        for variant, row in _one_by_one(product, "variants", "variant"):
-            yield joined(row, key=self.product_key(variant))
+        for variant, row in _rows_of_children(product, "variants", "variant"):
+            yield with_members(row, key=self.product_key(variant))
 
     def of_variant(self, variant: Any) -> Any:
         if not isinstance(variant, dict):
             return variant
         own = {name: value for name, value in variant.items() if name != "product"}
-        return joined(variant.get("product"), variant=own, key=self.product_key(variant))
+        return with_members(variant.get("product"), variant=own, key=self.product_key(variant))
 
     def product_key(self, variant: Any) -> str | None:
         if self._settings.product_key == "sku":
             sku = at_path(variant, "sku")
             return sku if isinstance(sku, str) and sku else None
-        return number(at_path(variant, "id"))
+        return number_or_none(at_path(variant, "id"))
 
     def of_guests(self, orders: Iterable[Any]) -> Iterator[Item]:
         """Yield the customers of orders without an account in Shopify's form; only for orders that are read."""
@@ -40,7 +40,7 @@ class ShopifyRows:
                 continue
             if order.get("test") is True and not self._settings.test_orders:
                 continue
-            email, order_id = order.get("email"), number(order.get("id"))
+            email, order_id = order.get("email"), number_or_none(order.get("id"))
             key = guest_key(self._settings.guests, email if isinstance(email, str) else None, order_id or "")
             if key == GUEST:
                 yield {"key": key, "displayName": "Guest"}
@@ -57,7 +57,7 @@ class ShopifyRows:
     def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
         orders = list(orders)
         for order in orders:
-            yield joined(keyed(order), due=self._is_due(order), **{SETTLED: True})
+            yield with_members(with_key(order), due=self._is_due(order), **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
                 yield from refund_rows(order, due=self._is_due(order))
@@ -69,10 +69,10 @@ class ShopifyRows:
         return not self._settings.locations or location in self._settings.locations
 
     def of_levels(self, variant: Any) -> Iterator[Any]:
-        item, tracked = number(at_path(variant, "inventoryItem.id")), at_path(variant, "inventoryItem.tracked")
-        for level, row in _one_by_one(variant, "inventoryLevels", "level"):
-            location = number(at_path(level, "location.id"))
-            yield joined(
+        item, tracked = number_or_none(at_path(variant, "inventoryItem.id")), at_path(variant, "inventoryItem.tracked")
+        for level, row in _rows_of_children(variant, "inventoryLevels", "level"):
+            location = number_or_none(at_path(level, "location.id"))
+            yield with_members(
                 row,
                 key=None if item is None or location is None else f"{item}-{location}",
                 counted=tracked is not False and at_path(level, "isActive") is not False,
@@ -80,15 +80,15 @@ class ShopifyRows:
             )
 
 
-def number(gid: Any) -> str | None:
+def number_or_none(gid: Any) -> str | None:
     return (number_of(gid) or None) if isinstance(gid, str) else None
 
 
-def keyed(item: Any) -> Any:
-    return joined(item, key=number(at_path(item, "id")))
+def with_key(item: Any) -> Any:
+    return with_members(item, key=number_or_none(at_path(item, "id")))
 
 
-def _one_by_one(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
+def _rows_of_children(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
     """Yield each child of *item* and a row of both, with the child as *name*; without a list, one row and no child."""
     found = at_path(item, children)
     if not isinstance(found, list):

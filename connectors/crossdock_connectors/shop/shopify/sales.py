@@ -13,8 +13,8 @@ from typing import Literal
 
 from crossdock import RecordError, Reference
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.record_values import product_of, text
-from crossdock_connectors.shop.sale import Sale, SoldItem, least
+from crossdock_connectors.shop.record_values import product_reference, text_or_none
+from crossdock_connectors.shop.sale import Sale, SoldItem, currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.shopify.invoicing import check_transactions, is_settled
 from crossdock_connectors.shop.shopify.pages import number_of
@@ -33,7 +33,7 @@ class Amounts:
         self._money = f"{currency}Money"
         pointer = "/currencyCode" if currency == "shop" else "/presentmentCurrencyCode"
         self.currency = order.at(pointer, str)
-        self.unit = least(self.currency, pointer)
+        self.unit = currency_unit_or_error(self.currency, pointer)
 
     def of(self, record: JsonAccess, pointer: str) -> Decimal:
         place = f"{pointer}/{self._money}"
@@ -50,14 +50,14 @@ class Amounts:
         return sum((self.of(record, pointer) for record in records), _NOTHING)
 
 
-def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
     subtotal = amounts.of(order, "/currentSubtotalPriceSet")
     items = _items(order, quantities, amounts, settings)
-    _check_discount(order, quantities, amounts, _gross(items) - subtotal)
+    _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": subtotal - _gross(items),
+        "discount": subtotal - _sum_of_items(items),
         "shipping": amounts.of(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
         "tip": amounts.of(order, "/totalTipReceivedSet"),
@@ -67,7 +67,7 @@ def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
     return Sale(amounts.currency, items, amounts.of(order, "/currentTotalPriceSet"), charges)
 
 
-def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return what the buyer was charged: the order after edits, but before refunds.
 
     What was paid for units that were removed, and was paid back by a refund without lines, is a charge: the credit note
@@ -85,7 +85,7 @@ def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
     is_whole = all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems"))
     if is_whole and not order.at("/edited", bool):
         return _as_placed(order, quantities, amounts, settings)
-    back = [paid_back(refund, order, amounts, settings) for refund in refunds]
+    back = [sale_of_refund(refund, order, amounts, settings) for refund in refunds]
     if is_whole:
         sale = _as_placed(order, quantities, amounts, settings)
     else:
@@ -99,20 +99,20 @@ def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
 
 def _without_lines(refund: Sale) -> Decimal:
     """Return what *refund* has paid back beyond its units, shipping, tax and duties."""
-    lines = _gross(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
+    lines = _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
     return max(lines - refund.total, _NOTHING)
 
 
 def _before_refunds(
     order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
 ) -> Sale:
-    now, items = current(order, amounts, settings), _items(order, quantities, amounts, settings)
+    now, items = current_sale(order, amounts, settings), _items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = dict(now.charges)
-    charges["discount"] = -_gross(items) + _gross(now.items) + now.charges["discount"]
+    charges["discount"] = -_sum_of_items(items) + _sum_of_items(now.items) + now.charges["discount"]
     total = now.total
     for each in back:
-        charges["discount"] -= _gross(each.items)
-        total -= _gross(each.items)
+        charges["discount"] -= _sum_of_items(each.items)
+        total -= _sum_of_items(each.items)
         for kind in _OF_LINES:
             charges[kind] -= each.charges[kind]
             total -= each.charges[kind]
@@ -122,9 +122,9 @@ def _before_refunds(
 def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings) -> Sale:
     items = _items(order, quantities, amounts, settings)
     subtotal = amounts.of(order, "/subtotalPriceSet")
-    _check_discount(order, quantities, amounts, _gross(items) - subtotal)
+    _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": subtotal - _gross(items),
+        "discount": subtotal - _sum_of_items(items),
         "shipping": amounts.of(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
         "tip": amounts.of(order, "/totalTipReceivedSet"),
@@ -134,7 +134,7 @@ def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, 
     return Sale(amounts.currency, items, amounts.of(order, "/totalPriceSet"), charges)
 
 
-def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return a refund as a negative sale: returned units minus their discounts, shipping and tax.
 
     An adjustment is the difference between these and what was paid back. As in Shopify's REST API, it is positive for
@@ -148,7 +148,7 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
             product_of_line(line.part("/lineItem"), settings),
             -Decimal(line.at("/quantity", int)),
             -amounts.of(line, "/subtotalSet"),
-            _kind(line.part("/lineItem")),
+            _charge_kind(line.part("/lineItem")),
         )
         for line in lines
     )
@@ -184,30 +184,32 @@ def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | 
     if line.at("/isGiftCard", bool):
         return None
     if line.at("/variant", dict, default=None) is not None:
-        number, sku = number_of(line.at("/variant/id", str)), text(line, "/variant/sku")
-        return product_of(settings, number, sku, line.place("/variant/sku"))
-    sku = text(line, "/sku")
+        number, sku = number_of(line.at("/variant/id", str)), text_or_none(line, "/variant/sku")
+        return product_reference(settings, number, sku, line.place("/variant/sku"))
+    sku = text_or_none(line, "/sku")
     if sku is None or (settings.product_namespace is None and settings.product_key == "id"):
         return None
-    return product_of(settings, "", sku, line.place("/sku"))
+    return product_reference(settings, "", sku, line.place("/sku"))
 
 
 def _items(
     order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings
 ) -> tuple[SoldItem, ...]:
-    return tuple(_sold(line, quantities[line.at("/id", str)], amounts, settings) for line in order.each("/lineItems"))
+    return tuple(
+        _sold_item(line, quantities[line.at("/id", str)], amounts, settings) for line in order.each("/lineItems")
+    )
 
 
-def _sold(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
+def _sold_item(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
     quantity, price = Decimal(units), amounts.of(line, "/originalUnitPriceSet")
-    return SoldItem(product_of_line(line, settings), quantity, quantity * price, _kind(line))
+    return SoldItem(product_of_line(line, settings), quantity, quantity * price, _charge_kind(line))
 
 
-def _kind(line: JsonAccess) -> ChargeKind:
+def _charge_kind(line: JsonAccess) -> ChargeKind:
     return "gift_card" if line.at("/isGiftCard", bool) else "custom_item"
 
 
-def _gross(items: Iterable[SoldItem]) -> Decimal:
+def _sum_of_items(items: Iterable[SoldItem]) -> Decimal:
     return sum((item.amount for item in items), _NOTHING)
 
 

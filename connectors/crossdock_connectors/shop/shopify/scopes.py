@@ -32,14 +32,14 @@ _TARGETS: Mapping[tuple[str, ...], str] = {
 }
 
 
-def granted(shop: ApiAnswer) -> frozenset[str]:
+def granted_scopes(shop: ApiAnswer) -> frozenset[str]:
     """Return the scopes of the token in the answer to `queries.SHOP`. A scope for writing includes reading."""
     found = {at_path(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")}
     named = {each for each in found if isinstance(each, str)}
     return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
 
 
-def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
+def missing_scopes(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
     unread = {
         "products": settings.product_namespace is not None,
         "invoices": settings.invoices == "never",

@@ -73,7 +73,7 @@ class ShopifySettings(ShopSettings):
     """The hosts from which results of bulk operations are downloaded, besides the shop's own."""
 
     @model_validator(mode="after")
-    def _one_credential(self) -> Self:
+    def _check_one_credential(self) -> Self:
         if self.token is not None:
             if self.client_id or self.client_secret or self.app == "public":
                 raise finding_at(("token",), "cannot be used with client_id and client_secret")

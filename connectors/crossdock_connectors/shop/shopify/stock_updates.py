@@ -40,12 +40,12 @@ def location_gid(number: str) -> str:
     return f"gid://shopify/Location/{number}"
 
 
-def search(sku: str) -> str:
+def sku_search(sku: str) -> str:
     """Return the search for a SKU. It may find others, too, since Shopify ignores case."""
     return f"sku:{json.dumps(sku)}"
 
 
-def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
+def stock_of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
     """Return the stock of the one item with *sku* in the connection *found*."""
     read = JsonElement(found, "/data/inventoryItems")
     if read.at("/pageInfo/hasNextPage", bool):
@@ -57,17 +57,17 @@ def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("rejected", f"the shop has no variant with the SKU {sku}", 200, reason="missing", pointer="/sku")
-    return of_item(same[0], location, name)
+    return stock_of_item(same[0], location, name)
 
 
-def of_id(item: Any, target_id: str, name: str) -> Outcome:
+def stock_of_id(item: Any, target_id: str, name: str) -> Outcome:
     number, _, location = target_id.partition("-")
     if item is not None and number_of(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
         return Outcome("unavailable", "answered a look-up with a different record", 200)
-    return of_item(item, location, name)
+    return stock_of_item(item, location, name)
 
 
-def of_item(item: Any, location: str, name: str) -> Outcome:
+def stock_of_item(item: Any, location: str, name: str) -> Outcome:
     if item is None:
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
     read = JsonElement(item, "/data/inventoryItem")

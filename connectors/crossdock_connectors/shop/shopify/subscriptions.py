@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_error_messages import message_of
 from crossdock.sources import GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_of, request_pages, request_query
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _PAGE = 100
@@ -63,32 +63,32 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
     """Subscriptions that this app has created. Topics are those of the header, such as ``orders/create``."""
 
     def listed(self, ctx: ShopifyContext) -> Iterator[Subscription]:
-        for page in listed(ctx, "/data/webhookSubscriptions", LIST, _PAGE):
+        for page in request_pages(ctx, "/data/webhookSubscriptions", LIST, _PAGE):
             for node in page.items("/data/webhookSubscriptions/nodes"):
-                yield _read(node, page.address)
+                yield _parse_subscription(node, page.address)
 
     def create(self, ctx: ShopifyContext, topic: str, address: str) -> Subscription:
         def send() -> Subscription:
             try:
-                answer = asked(ctx, CREATE, topic=schema_topic(topic), address=address)
+                answer = request_query(ctx, CREATE, topic=schema_topic(topic), address=address)
             except GraphQLError as error:
-                hint = _needed(topic) if "ACCESS_DENIED" in error.codes else None
+                hint = _needed_scope_hint(topic) if "ACCESS_DENIED" in error.codes else None
                 raise RemoteError(error.message, where=error.where, hint=hint, code=error.code) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
             if message := _refusal(payload):
-                hint = None if _is_about_address(payload) else _needed(topic)
+                hint = None if _is_about_address(payload) else _needed_scope_hint(topic)
                 raise RemoteError(
                     f"refused to subscribe to {topic}: {message}",
                     where=answer.address,
                     hint=hint,
                     code="subscription_failed",
                 )
-            return _read(at_path(payload, "webhookSubscription"), answer.address)
+            return _parse_subscription(at_path(payload, "webhookSubscription"), answer.address)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
 
     def remove(self, ctx: ShopifyContext, subscription: Subscription) -> None:
-        answer = asked(ctx, DELETE, id=f"gid://shopify/WebhookSubscription/{subscription.id}")
+        answer = request_query(ctx, DELETE, id=f"gid://shopify/WebhookSubscription/{subscription.id}")
         message = _refusal(answer.at("/data/webhookSubscriptionDelete"))
         if message and any(each.id == subscription.id for each in self.listed(ctx)):
             raise RemoteError(
@@ -111,7 +111,7 @@ def header_topic(name: str) -> str:
     return text.replace("_", "/", 1)
 
 
-def _read(node: Any, source: str) -> Subscription:
+def _parse_subscription(node: Any, source: str) -> Subscription:
     found = read_subscription(node, source, topic="topic", address="uri", active=True)
     return Subscription(number_of(found.id), header_topic(found.topic), found.address)
 
@@ -127,7 +127,7 @@ def _is_about_address(payload: Any) -> bool:
     return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
 
 
-def _needed(topic: str) -> str:
+def _needed_scope_hint(topic: str) -> str:
     scope = SCOPES.get(topic.partition("/")[0])
     needs = f"{topic} needs the scope {scope}: " if scope else ""
     return f"{needs}check the scopes of the token; {_PROTECTED}"

@@ -26,11 +26,11 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
-from crossdock_connectors.shop.shopify import answers, fulfillments, stock_updates
+from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, split_key_in_two
+from crossdock_connectors.shop.shopify import fulfillments, stock_updates, target_answers
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.unread_parts import unclear
+from crossdock_connectors.unread_parts import unclear_outcome
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"
@@ -66,7 +66,7 @@ class ShopifyTarget(ApiTarget):
 
     def check_key(self, resource: str, namespace: str, key: str) -> None:
         super().check_key(resource, namespace, key)
-        two_parts(key, _OF_FULFILLMENT if resource == "fulfillments" else _OF_STOCK)
+        split_key_in_two(key, _OF_FULFILLMENT if resource == "fulfillments" else _OF_STOCK)
 
     def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
         return key
@@ -74,7 +74,7 @@ class ShopifyTarget(ApiTarget):
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         if resource == "stock":
             return members
-        order, number = two_parts(key, _OF_FULFILLMENT)
+        order, number = split_key_in_two(key, _OF_FULFILLMENT)
         return {"order": order, "number": number, **members}
 
     # ---- requests
@@ -111,9 +111,9 @@ class ShopifyTarget(ApiTarget):
             return self._query(stock_updates.LOOK_UP_ITEM, **gids)
         if "|" not in (name or ""):  # the name of no record, by which the engine tests look-ups
             return self._query(_PING)
-        first, second = two_parts(name or "", _OF_STOCK)
+        first, second = split_key_in_two(name or "", _OF_STOCK)
         if resource == "stock":
-            found, location = stock_updates.search(first), stock_updates.location_gid(self._location(second))
+            found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location(second))
             return self._query(stock_updates.LOOK_UP_SKU, found=found, location=location)
         return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
@@ -130,13 +130,13 @@ class ShopifyTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if answer.status != 200:
-            return answers.failure(answer) or super().outcome(resource, answer, expected)
-        if failed := answers.failure(answer):
+            return target_answers.failed_outcome(answer) or super().outcome(resource, answer, expected)
+        if failed := target_answers.failed_outcome(answer):
             return failed
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
-        if refused := answers.refusal(payload):
-            return fulfillments.refused(refused) if resource == "fulfillments" else refused
+        if refused := target_answers.refused_outcome(payload):
+            return fulfillments.outcome_of_refusal(refused) if resource == "fulfillments" else refused
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
         gid = at_path(payload, "fulfillment.id")
@@ -145,7 +145,7 @@ class ShopifyTarget(ApiTarget):
         return Outcome("delivered", status=200, target_id=number_of(gid))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        failed = answers.failure(answer)
+        failed = target_answers.failed_outcome(answer)
         if answer.status != 200:
             failed = failed or super().outcome(resource, answer, expected)
             return failed if failed.kind in {"throttled", "unauthorized"} else replace(failed, kind="unavailable")
@@ -154,25 +154,25 @@ class ShopifyTarget(ApiTarget):
         try:
             return self._found(resource, body_of(answer), expected)
         except RecordError as error:
-            return unclear(error)
+            return unclear_outcome(error)
 
     def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
-            return stock_updates.of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
+            return stock_updates.stock_of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
-        first, second = two_parts(expected.name or "", _OF_STOCK)
+        first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return fulfillments.found(at_path(body, "data.order"), first, second)
+            return fulfillments.look_up_outcome(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
-        return stock_updates.of_sku(found, first, self._location(second), self._quantity)
+        return stock_updates.stock_of_sku(found, first, self._location(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
-        failed = answers.failure(answer)
+        failed = target_answers.failed_outcome(answer)
         return failed if failed is not None and failed.kind == "throttled" else None
 
     def limit(self, answer: Answer) -> RateHeaders | None:
-        return answers.limit(answer)
+        return target_answers.rate_of_points(answer)
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002
         match status:

@@ -25,7 +25,7 @@ _GID = "gid://shopify/"
 _Hints = Iterator[Hint]
 
 
-def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
+def declared_webhooks(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(

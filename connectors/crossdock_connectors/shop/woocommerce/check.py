@@ -22,10 +22,10 @@ def check(ctx: WooContext) -> Iterator[Finding]:
     took_s = ctx.run.clock.monotonic() - begun
     page.items("")
     yield _first_load(page, size, took_s)
-    yield _clock(page, ctx.run.clock.now())
+    yield _clock_finding(page, ctx.run.clock.now())
     for name in ("products", "customers"):
-        yield _permission(ctx, name)
-    yield _filter(ctx)
+        yield _permission_finding(ctx, name)
+    yield _change_filter_finding(ctx)
 
 
 def _first_load(page: ApiAnswer, size: int, took_s: float) -> Finding:
@@ -42,7 +42,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
-def _clock(page: ApiAnswer, now: datetime) -> Finding:
+def _clock_finding(page: ApiAnswer, now: datetime) -> Finding:
     try:
         differs_s = abs((parsedate_to_datetime(page.headers.get("date", "")) - now).total_seconds())
     except (TypeError, ValueError):
@@ -53,7 +53,7 @@ def _clock(page: ApiAnswer, now: datetime) -> Finding:
     return Finding(ok=False, text=f"{text}: changes may be missed; set them right", code="clock_differs")
 
 
-def _permission(ctx: WooContext, name: str) -> Finding:
+def _permission_finding(ctx: WooContext, name: str) -> Finding:
     try:
         page = ctx.api.get(f"{API}/{name}", {"per_page": 1, "_fields": "id"})
     except (UnauthorizedError, RemoteError) as error:
@@ -62,7 +62,7 @@ def _permission(ctx: WooContext, name: str) -> Finding:
     return Finding(ok=True, text=f"{_total(page) or 0:,} {name}")
 
 
-def _filter(ctx: WooContext) -> Finding:
+def _change_filter_finding(ctx: WooContext) -> Finding:
     page = ctx.api.get(f"{API}/orders", {"status": "any", "per_page": 1, "_fields": "id", **_FAR})
     if page.items(""):
         return Finding(ok=False, text=UNFILTERED, code="filter_ignored")

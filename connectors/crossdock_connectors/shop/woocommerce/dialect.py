@@ -19,8 +19,8 @@ from crossdock import (
 )
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
-from crossdock_connectors.shop.lists_read_once import Pages, reached
+from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_of_cursor
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
@@ -46,8 +46,10 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             if skus is not None:
                 skus.check((self._product_key(record), at_path(record, "id")) for record in records)
             cursor = started if records else cursor
-            yield RawBatch.json([joined(record, key=self._product_key(record)) for record in records], source=source)
-        yield from reached(cursor)
+            yield RawBatch.json(
+                [with_members(record, key=self._product_key(record)) for record in records], source=source
+            )
+        yield from checkpoint_of_cursor(cursor)
 
     def _product_key(self, variant: Any) -> str | None:
         if self.settings.product_key == "sku":
@@ -60,14 +62,14 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         orders, accounts = lists.orders(ctx, since), array("Q")
         for records, source in lists.customers(ctx).pages():
             accounts.extend(int(number) for number in map(number_of, records) if number is not None)
-            yield RawBatch.json([_keyed(record) for record in records], source=source)
+            yield RawBatch.json([_with_key(record) for record in records], source=source)
         known = _Sorted(accounts)
         for records, source in orders.pages():
             yield RawBatch.json(self._guests(records), source=source)
             former = [order for order in records if _account(order) is not None and _account(order) not in known]
             if former:
-                yield RawBatch.json(map(_former, former), source=source)
-        yield from reached(orders.cursor)
+                yield RawBatch.json(map(_former_customer, former), source=source)
+        yield from checkpoint_of_cursor(orders.cursor)
 
     def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
@@ -80,18 +82,18 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def orders(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.orders(ctx, since)
         for records, source in feed.pages():
-            yield RawBatch.json([joined(_keyed(record), test=False) for record in records], source=source)
-        yield from reached(feed.cursor)
+            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
+        yield from checkpoint_of_cursor(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
-        yield from reached(feed.cursor)
+        yield from checkpoint_of_cursor(feed.cursor)
 
     def _invoices(self, order: Any) -> Iterator[Any]:
         due = invoice_due(order, self.settings.invoices)
-        yield joined(_keyed(order), test=False, due=due)
+        yield with_members(_with_key(order), test=False, due=due)
         if self.settings.refunds == "credit_note":
             yield from refund_rows(order, due=due)
 
@@ -109,7 +111,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def _level(self, variant: Any) -> Any:
         """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
         counted = at_path(variant, "manage_stock") not in (False, "parent")
-        return joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
+        return with_members(_with_key(variant), counted=counted, mapped=self._is_mapped)
 
     def existing_products(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.catalog(ctx).pages():
@@ -133,17 +135,19 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         by_sku = self.settings.product_key == "sku"
         ids = named_records.products_of_skus(ctx, keys) if by_sku else named_records.products_of(ctx, ids_in(keys))
         for records, source in named_records.products(ctx, ids):
-            yield RawBatch.json([joined(record, key=self._product_key(record)) for record in records], source=source)
+            yield RawBatch.json(
+                [with_members(record, key=self._product_key(record)) for record in records], source=source
+            )
 
     def fetched_customers(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in named_records.customers(ctx, ids_in(keys)):
-            yield RawBatch.json(map(_keyed, records), source=source)
+            yield RawBatch.json(map(_with_key, records), source=source)
         for orders, source in named_records.orders(ctx, orders_of_guests(keys)):
             yield RawBatch.json(self._guests(orders), source=source)
 
     def fetched_orders(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in self._fetched_orders(ctx, ids_in(keys)):
-            yield RawBatch.json([joined(_keyed(record), test=False) for record in records], source=source)
+            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
 
     def fetched_invoices(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = ids_in(keys, f"{CREDIT_NOTE}-")
@@ -204,10 +208,10 @@ def _account(order: Any) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
-def _former(order: Any) -> Item:
+def _former_customer(order: Any) -> Item:
     """Return a buyer whose account was deleted, as the order has him."""
     return {"key": str(_account(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
 
 
-def _keyed(item: Any) -> Any:
-    return joined(item, key=number_of(item))
+def _with_key(item: Any) -> Any:
+    return with_members(item, key=number_of(item))

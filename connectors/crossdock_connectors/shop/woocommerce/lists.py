@@ -13,8 +13,8 @@ from crossdock import Context
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
-from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
+from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_parts import UnreadParts
 
@@ -55,18 +55,20 @@ def _with_addresses(record: Any) -> Any:
 # ---- orders
 
 
-def orders(ctx: WooContext, since: str | None) -> Feed:
+def orders(ctx: WooContext, since: str | None) -> StoredList:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     first, *others = STATUSES
-    return read_once(ctx, "orders", since, lambda: _orders(ctx, since, [first]), lambda: _orders(ctx, since, others))
+    return read_once(
+        ctx, "orders", since, lambda: _order_pages(ctx, since, [first]), lambda: _order_pages(ctx, since, others)
+    )
 
 
-def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Pages:
+def _order_pages(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Pages:
     begin, unread = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first, UnreadParts()
     for status in statuses:
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
-        for records, source in _changed(ctx, "orders", begin, change, status=status, **EXACT):
+        for records, source in _changed_pages(ctx, "orders", begin, change, status=status, **EXACT):
             yield [with_refunds(ctx, order, unread) for order in records], source
     unread.check()
 
@@ -102,7 +104,7 @@ def _refund_pages(ctx: WooContext, number: str, named: Any) -> Iterator[list[Any
     except NotFoundError as error:
         _note_deleted(ctx, "order", number, error, ", and is read without its refunds")
         return
-    if missing := _missing(named, found):
+    if missing := _missing_refunds(named, found):
         raise DoubtfulListError(
             _UNLISTED.format(number, ", ".join(missing)), where=address, hint=_UNLISTED_HINT, code="list_incomplete"
         )
@@ -115,7 +117,7 @@ _UNLISTED_HINT = (
 )
 
 
-def _missing(named: Any, found: Sequence[Any]) -> list[str]:
+def _missing_refunds(named: Any, found: Sequence[Any]) -> list[str]:
     """Return the ids of the refunds of an order that are not *found*, or without the amount that the order shows."""
     amounts = {number_of(refund): at_path(refund, "amount") for refund in found}
     summaries = {number_of(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
@@ -149,7 +151,7 @@ def _is_gone(ctx: WooContext, path: str) -> bool:
     return False
 
 
-def order_keys(ctx: WooContext) -> Feed:
+def order_keys(ctx: WooContext) -> StoredList:
     """Return all orders with the members that determine their keys and those of their customers."""
     fields = "id,customer_id,billing.email"
     return read_once(
@@ -163,7 +165,7 @@ def order_keys(ctx: WooContext) -> Feed:
 # ---- customers
 
 
-def customers(ctx: WooContext) -> Feed:
+def customers(ctx: WooContext) -> StoredList:
     """Return all accounts of any role. The list cannot be filtered by time."""
     return read_once(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
 
@@ -174,10 +176,10 @@ def customers(ctx: WooContext) -> Feed:
 def products(ctx: WooContext, since: str | None) -> Pages:
     """Return the variants that changed since *since*. All variants of a product with a changed variation count."""
     begin = datetime.fromisoformat(since) - OVERLAP if since else None
-    return variant_pages(ctx, _changed(ctx, "products", begin, "date_modified", status="any"))
+    return variant_pages(ctx, _changed_pages(ctx, "products", begin, "date_modified", status="any"))
 
 
-def catalog(ctx: WooContext) -> Feed:
+def catalog(ctx: WooContext) -> StoredList:
     def read() -> Pages:
         return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
@@ -217,7 +219,7 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
     try:
         for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
             for record in records:
-                yield joined(record, parent=parent)
+                yield with_members(record, parent=parent)
     except NotFoundError as error:
         _note_deleted(ctx, "product", number, error, "; its variations are left out")
 
@@ -225,19 +227,21 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
 # ---- changes
 
 
-def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | tuple[str, ...], **params: str) -> Pages:
+def _changed_pages(
+    ctx: WooContext, path: str, begin: datetime | None, change: str | tuple[str, ...], **params: str
+) -> Pages:
     """Yield the records of a list that changed at *begin* or later, oldest change first; all of them with None."""
     if begin is None:
         yield from pages(ctx, path, change, orderby="modified", **params)
         return
-    bound = written(begin - MISSING_HOUR)
+    bound = time_param(begin - MISSING_HOUR)
     filtered = {**params, "modified_after": bound, "dates_are_gmt": "true"}
     for records, source in pages(ctx, path, change, orderby="modified", **filtered):
         if any(_is_older(record, bound) for record in records):
             ctx.shared(
                 "woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED, code="filter_ignored")
             )
-        yield [record for record in records if not _is_older(record, written(begin))], source
+        yield [record for record in records if not _is_older(record, time_param(begin))], source
 
 
 def _is_older(record: Any, than: str) -> bool:
@@ -245,7 +249,7 @@ def _is_older(record: Any, than: str) -> bool:
     return isinstance(found, str) and found < than
 
 
-def written(moment: datetime) -> str:
+def time_param(moment: datetime) -> str:
     """Format *moment* in UTC, to the second and without a zone: WooCommerce would move a time with one."""
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
 

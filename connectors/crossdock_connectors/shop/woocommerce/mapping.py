@@ -15,8 +15,14 @@ from crossdock import (
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
-from crossdock_connectors.shop.record_values import customer_of, price_of, product_of, status_of, text
-from crossdock_connectors.shop.sale import lines_of
+from crossdock_connectors.shop.record_values import (
+    customer_reference,
+    mapped_status,
+    product_price,
+    product_reference,
+    text_or_none,
+)
+from crossdock_connectors.shop.sale import lines_of_sale
 from crossdock_connectors.shop.woocommerce import sales
 from crossdock_connectors.shop.woocommerce.invoicing import check_payment
 from crossdock_connectors.shop.woocommerce.sales import Amounts
@@ -46,7 +52,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
         name=texts.cut(f"{name} - {own}") if own else name,
         description=texts.of(record, "/description", LONGEST_DESCRIPTION),
         barcode=texts.whole(record, "/global_unique_id", LONGEST_CODE),
-        unit_price=price_of(record, "/price", settings.price_currency) if settings.price_currency else None,
+        unit_price=product_price(record, "/price", settings.price_currency) if settings.price_currency else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
         active=shown,
@@ -79,9 +85,9 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(record, sales.charged(record, amounts, settings), "/total", settings),
+        items=lines_of_sale(record, sales.charged_sale(record, amounts, settings), "/total", settings),
         placed_at=record.instant("/date_created_gmt", timezone="UTC"),
-        status=status_of(record, "/status", settings.all_statuses) if settings.progress == "shop" else None,
+        status=mapped_status(record, "/status", settings.all_statuses) if settings.progress == "shop" else None,
         shipping_address=_shipping_address(record, settings),
     )
 
@@ -89,11 +95,11 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     check_payment(record, settings.invoices)
     amounts = Amounts.of_order(record, settings)
-    of_order = sales.charged if settings.refunds == "credit_note" else sales.kept
+    of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.sale_less_refunds
     return InvoiceDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(record, of_order(record, amounts, settings), "/total", settings),
+        items=lines_of_sale(record, of_order(record, amounts, settings), "/total", settings),
     )
 
 
@@ -103,7 +109,7 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,
-        items=lines_of(record, sales.paid_back(record, amounts, settings), "/amount", settings),
+        items=lines_of_sale(record, sales.sale_of_refund(record, amounts, settings), "/amount", settings),
     )
 
 
@@ -114,7 +120,7 @@ def location(settings: WooCommerceSettings) -> WarehouseBinDraft:
 def lot(record: Record, settings: WooCommerceSettings) -> InventoryLotDraft:
     """Map the stock of a variant, or of a product for all of its variations. It is negative if too much was sold."""
     return InventoryLotDraft(
-        product_id=product_of(settings, str(record.at("/id", int)), text(record, "/sku"), "/sku"),
+        product_id=product_reference(settings, str(record.at("/id", int)), text_or_none(record, "/sku"), "/sku"),
         lot_number=settings.lot,
         bin_id=Reference("warehouse_bin", STORE),
         quantity=record.decimal("/stock_quantity"),
@@ -124,8 +130,8 @@ def lot(record: Record, settings: WooCommerceSettings) -> InventoryLotDraft:
 
 def _customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     account = placed.at("/customer_id", int)
-    email, number = text(placed, "/billing/email"), str(placed.at("/id", int))
-    return customer_of(str(account) if account else None, settings.guests, email, number)
+    email, number = text_or_none(placed, "/billing/email"), str(placed.at("/id", int))
+    return customer_reference(str(account) if account else None, settings.guests, email, number)
 
 
 def _texts(record: Record, settings: WooCommerceSettings) -> Texts:
@@ -146,6 +152,8 @@ def _shipping_address(record: Record, settings: WooCommerceSettings) -> Shipping
     )
     phone = texts.whole(record, "/shipping/phone") or texts.whole(record, "/billing/phone")
     address = texts.of_order("/shipping", next(filter(None, named), None), phone)
-    if address is None and any(text(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines")):
+    if address is None and any(
+        text_or_none(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines")
+    ):
         record.count("order to ship without an address")
     return address

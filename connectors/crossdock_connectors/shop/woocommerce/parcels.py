@@ -18,7 +18,7 @@ from crossdock_connectors.unread_parts import objects
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 
 
-def path(order: str) -> str:
+def tracking_path(order: str) -> str:
     return f"{_TRACKING}/orders/{order}/shipment-trackings"
 
 
@@ -27,7 +27,7 @@ def order_of(target_id: str) -> str:
     return target_id.partition("-")[0]
 
 
-def created(payload: Mapping[str, Any]) -> dict[str, Any]:
+def item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a new item. A carrier with a tracking address is a custom one."""
     body = {"tracking_number": payload["number"], "date_shipped": payload.get("date")}
     if payload.get("url") is None:
@@ -37,7 +37,7 @@ def created(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {name: str(value) for name, value in body.items() if value is not None}
 
 
-def delivered(item: Any, status: int, name: str) -> Outcome:
+def created_outcome(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
     target_id = _id_of(item, order)
     if target_id is None or column_text(item.get("tracking_number")) != number:
@@ -45,7 +45,7 @@ def delivered(item: Any, status: int, name: str) -> Outcome:
     return Outcome("delivered", status=status, target_id=target_id)
 
 
-def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
+def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outcome:
     """Return what a look-up of the order's items shows about the parcel *name*, or about *target_id*."""
     order, _, number = (name or "").partition("|")
     order = order_of(target_id) if target_id is not None else order

@@ -11,8 +11,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.record_values import product_of, text
-from crossdock_connectors.shop.sale import Sale, SoldItem, least
+from crossdock_connectors.shop.record_values import product_reference, text_or_none
+from crossdock_connectors.shop.sale import Sale, SoldItem, currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_parts import objects, objects_if_there
@@ -42,7 +42,7 @@ class Amounts:
     def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> Amounts:
         named = order.at("/currency", str)
         currency = settings.currencies.get(named, named)
-        unit = least(currency, order.place("/currency"), _CURRENCY_ADVICE)
+        unit = currency_unit_or_error(currency, order.place("/currency"), _CURRENCY_ADVICE)
         return cls(currency, unit, max(unit, _shown_unit(order)))
 
     def total(self, record: Record, pointer: str) -> Decimal:
@@ -93,7 +93,7 @@ def _rounded(amount: Decimal, unit: Decimal) -> Decimal:
     return amount.quantize(unit, ROUND_HALF_UP)
 
 
-def charged(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
@@ -113,12 +113,12 @@ def charged(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> S
     return sale
 
 
-def kept(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    sale, back = charged(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
+def sale_less_refunds(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+    sale, back = charged_sale(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
 
-def paid_back(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines = objects(refund, "/line_items")
     shipping, fees = (objects_if_there(refund, kind) for kind in ("shipping_lines", "fee_lines"))
@@ -147,4 +147,4 @@ def _product(line: JsonAccess, settings: WooCommerceSettings) -> Reference | Non
     number = line.at("/variation_id", int, default=0) or line.at("/product_id", int, default=0)
     if not number or line.at("/sku", str, default=None) is None:
         return None
-    return product_of(settings, str(number), text(line, "/sku"), line.place("/sku"))
+    return product_reference(settings, str(number), text_or_none(line, "/sku"), line.place("/sku"))

@@ -28,13 +28,13 @@ def check_sku(parts: Sequence[str]) -> None:
         raise RecordError("invalid_draft", "WooCommerce looks up no SKU with a comma")
 
 
-def path(target_id: str) -> str:
+def stock_path(target_id: str) -> str:
     """Return the path of a product, or of a variation, whose id begins with its product's."""
     parent, number = (quote(part, safe="") for part in target_id.rpartition("-")[::2])
     return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
 
 
-def of_sku(products: Any, sku: str) -> Outcome:
+def stock_of_sku(products: Any, sku: str) -> Outcome:
     if not isinstance(products, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
     same = [product.value for product in objects(JsonElement(products, ""), "") if product.at("/sku", str) == sku]
@@ -43,15 +43,15 @@ def of_sku(products: Any, sku: str) -> Outcome:
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("absent", status=200)
-    return of_product(same[0])
+    return stock_of_product(same[0])
 
 
-def of_id(product: Any, target_id: str) -> Outcome:
+def stock_of_id(product: Any, target_id: str) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
-    return of_product(product if str(number) == target_id.rpartition("-")[2] else None)
+    return stock_of_product(product if str(number) == target_id.rpartition("-")[2] else None)
 
 
-def of_product(product: Any) -> Outcome:
+def stock_of_product(product: Any) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
     if not isinstance(number, int):
         return Outcome("unavailable", "answered a look-up with a different record", 200)

@@ -28,7 +28,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shop_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.unread_parts import unclear
+from crossdock_connectors.unread_parts import unclear_outcome
 
 
 class Parcel(ResourceModel):
@@ -100,26 +100,26 @@ class WooCommerceTarget(ApiTarget):
         if resource == "stock":
             raise RecordError("missing", "the shop has no product with this SKU", pointer="/sku")
         assert resource == "fulfillments"  # an order is there, or the look-up says why it is not
-        return Request.json("POST", parcels.path(payload["order"]), parcels.created(payload))
+        return Request.json("POST", parcels.tracking_path(payload["order"]), parcels.item_body(payload))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource == "order_status":
             return Request.json("PUT", _order_path(target_id), update.changes)
         delta = int(update.after["quantity"]) - int(update.before["quantity"])
-        return Request.json("PUT", stock_look_ups.path(target_id), {"inventory_delta": delta})
+        return Request.json("PUT", stock_look_ups.stock_path(target_id), {"inventory_delta": delta})
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         match resource:
             case "fulfillments":
                 order = parcels.order_of(target_id) if target_id is not None else key_parts_of(name or "")[0]
-                return Request("GET", parcels.path(order)) if order.isdecimal() else self.ping(resource)
+                return Request("GET", parcels.tracking_path(order)) if order.isdecimal() else self.ping(resource)
             case "order_status":
                 order = name or ""
                 if target_id is None and not order.isdecimal():
                     return self.ping(resource)
                 return Request("GET", _order_path(target_id or order))
         if target_id is not None:
-            return Request("GET", stock_look_ups.path(target_id))
+            return Request("GET", stock_look_ups.stock_path(target_id))
         asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_look_ups.FIELDS}
         return Request("GET", f"{API}/products?{urlencode(asked)}")
 
@@ -129,23 +129,23 @@ class WooCommerceTarget(ApiTarget):
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        if missing := _missing(answer):
+        if missing := _missing_record_outcome(answer):
             return missing
         if resource == "fulfillments" and 200 <= answer.status < 300:
-            return parcels.delivered(body_of(answer), answer.status, expected.name or "")
+            return parcels.created_outcome(body_of(answer), answer.status, expected.name or "")
         if 200 <= answer.status < 300:
-            return _delivered(body_of(answer), answer.status, expected)
+            return _delivered_outcome(body_of(answer), answer.status, expected)
         return super().outcome(resource, answer, expected)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        if missing := _missing(answer):
+        if missing := _missing_record_outcome(answer):
             return missing
         if answer.status != 200:
-            return _unanswered(super().outcome(resource, answer, expected))
+            return _failed_look_up_outcome(super().outcome(resource, answer, expected))
         try:
             return _found(resource, body_of(answer), expected)
         except RecordError as error:
-            return unclear(error)
+            return unclear_outcome(error)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -161,26 +161,26 @@ class WooCommerceTarget(ApiTarget):
 def _found(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
     match resource:
         case "fulfillments":
-            return parcels.found(body, expected.name, expected.target_id)
+            return parcels.look_up_outcome(body, expected.name, expected.target_id)
         case "order_status":
-            return _status(body, expected.target_id or expected.name)
+            return _status_outcome(body, expected.target_id or expected.name)
     if expected.target_id is not None:
-        return stock_look_ups.of_id(body, expected.target_id)
-    return stock_look_ups.of_sku(body, key_parts_of(expected.name or "")[0])
+        return stock_look_ups.stock_of_id(body, expected.target_id)
+    return stock_look_ups.stock_of_sku(body, key_parts_of(expected.name or "")[0])
 
 
 def _order_path(order: str) -> str:
     return f"{API}/orders/{quote(order, safe='')}"
 
 
-def _missing(answer: Answer) -> Outcome | None:
+def _missing_record_outcome(answer: Answer) -> Outcome | None:
     """Return the rejection of a record that the shop does not have. Other answers of 404 concern all records."""
     if answer.status in {400, 404} and code_of(answer).endswith("_invalid_id"):
         return Outcome("rejected", "the shop has no such order or product", 200, reason="missing")
     return None
 
 
-def _unanswered(outcome: Outcome) -> Outcome:
+def _failed_look_up_outcome(outcome: Outcome) -> Outcome:
     """Return the outcome of a look-up without a list: a look-up leaves nothing in doubt."""
     return (
         outcome
@@ -189,14 +189,14 @@ def _unanswered(outcome: Outcome) -> Outcome:
     )
 
 
-def _delivered(body: Any, status: int, expected: ExpectedRecord) -> Outcome:
+def _delivered_outcome(body: Any, status: int, expected: ExpectedRecord) -> Outcome:
     target_id = expected.target_id or ""
     if not isinstance(body, dict) or str(body.get("id")) != target_id.rpartition("-")[2]:
         return Outcome("in_doubt", "answered success for another record, or with a broken body", status)
     return Outcome("delivered", status=status, target_id=target_id)
 
 
-def _status(body: Any, order: str | None) -> Outcome:
+def _status_outcome(body: Any, order: str | None) -> Outcome:
     if not (order or "").isdecimal():
         return Outcome("absent", status=200)
     if not isinstance(body, dict) or str(body.get("id")) != order or not isinstance(body.get("status"), str):

@@ -21,7 +21,7 @@ PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 _Hints = Iterator[Hint]
 
 
-def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
+def declared_webhooks(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(

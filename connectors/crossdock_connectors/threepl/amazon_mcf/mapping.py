@@ -11,11 +11,17 @@ from typing import Any
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
+from crossdock_connectors.threepl.record_values import (
+    Products,
+    checked_units,
+    mapped_status,
+    normalized_status,
+    parcels,
+)
 from crossdock_connectors.unread_parts import check_part, objects
 
-_SHIPPED = frozenset(map(plain, ("Complete", "CompletePartialled")))
-_FINAL = _SHIPPED | set(map(plain, ("Cancelled", "Unfulfillable", "Invalid")))
+_SHIPPED = frozenset(map(normalized_status, ("Complete", "CompletePartialled")))
+_FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))
 """Statuses after which an order no longer changes."""
 _SHIPMENTS = "/fulfillmentShipments"
 _STATUS = "/fulfillmentOrder/fulfillmentOrderStatus"
@@ -52,7 +58,7 @@ def lot(
         product_id=products.reference(sku, (place, sku)),
         lot_number=lot_number,
         bin_id=Reference("warehouse_bin", (place,)),
-        quantity=units(record, _QUANTITIES.get(state, "/state")),
+        quantity=checked_units(record, _QUANTITIES.get(state, "/state")),
         unit_of_measure=unit,
         status=states.get(state, state),
     )
@@ -61,7 +67,7 @@ def lot(
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments of several packages."""
     check_part(record, _SHIPMENTS)
-    status = status_of(record, _STATUS, statuses)
+    status = mapped_status(record, _STATUS, statuses)
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")
@@ -73,7 +79,7 @@ def is_settled(order: Any) -> bool:
     read = JsonElement(order, "")
     try:
         check_part(read, _SHIPMENTS)
-        status, _ = plain(read.at(_STATUS, str)), list(_parcels(read))
+        status, _ = normalized_status(read.at(_STATUS, str)), list(_parcels(read))
     except RecordError:
         return False
     return status in _FINAL
@@ -85,9 +91,9 @@ def _parcels(order: JsonAccess) -> Iterator[Tracking | None]:
     Raises:
         RecordError: If the order was shipped, and its shipments or their packages are not in the answer.
     """
-    is_shipped = plain(order.at(_STATUS, str)) in _SHIPPED
+    is_shipped = normalized_status(order.at(_STATUS, str)) in _SHIPPED
     shipments = objects(order, _SHIPMENTS) if is_shipped else order.each(_SHIPMENTS, default=())
-    sent = [each for each in shipments if plain(each.at("/fulfillmentShipmentStatus", str)) == "shipped"]
+    sent = [each for each in shipments if normalized_status(each.at("/fulfillmentShipmentStatus", str)) == "shipped"]
     if is_shipped and not sent:
         raise RecordError(
             "bad_value", "has no shipment that was sent, although the order is complete", pointer=_SHIPMENTS

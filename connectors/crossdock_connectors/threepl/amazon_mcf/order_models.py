@@ -22,7 +22,7 @@ _OrderNumber = Annotated[str, Field(min_length=1, max_length=40)]
 _Key = Annotated[str, Field(min_length=1, max_length=50)]
 
 
-def _amount(value: object) -> object:
+def _amount_text(value: object) -> object:
     """Convert a `Decimal` or integer to the exact text that Amazon requires. A text is not changed."""
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         return exact_json.decimal_text(Decimal(value))
@@ -30,7 +30,7 @@ def _amount(value: object) -> object:
 
 
 _Amount = Annotated[
-    str, BeforeValidator(_amount), Field(pattern=r"^\d+(\.\d+)?$"), WithJsonSchema({"type": ["string", "number"]})
+    str, BeforeValidator(_amount_text), Field(pattern=r"^\d+(\.\d+)?$"), WithJsonSchema({"type": ["string", "number"]})
 ]
 
 

@@ -29,14 +29,14 @@ from crossdock.mapping.stream_facts import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
-from crossdock_connectors.mapping_versions import version_of
+from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.mapping_versions import mapping_version_of
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames
-from crossdock_connectors.threepl.record_values import key_in, names_of
+from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.unread_parts import part
+from crossdock_connectors.unread_parts import read_part
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -51,7 +51,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
     def __init__(self, settings: AmazonMcfSettings) -> None:
         self.settings = settings
         self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = version_of(settings, MAPPED, 1)
+        self.mapping_version = mapping_version_of(settings, MAPPED, 1)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
         place = self.settings.marketplace
@@ -61,7 +61,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         key = ("sellerSku", "fnSku", "condition")
         for page in ctx.api.pages(INVENTORY, params, paginator=paginator, records=place_of_records, key=key):
             items = page.items(place_of_records)
-            yield [joined(item, marketplace=place) for item in items], page.address
+            yield [with_members(item, marketplace=place) for item in items], page.address
 
 
 class Products(AmazonStream):
@@ -91,7 +91,7 @@ class Stock(AmazonStream):
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         for items, address in self.inventory(ctx):
-            rows = [joined(item, state=state) for item in items for state in self.settings.stock_states]
+            rows = [with_members(item, state=state) for item in items for state in self.settings.stock_states]
             yield RawBatch.json(rows, source=address)
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
@@ -120,7 +120,7 @@ class Shipments(AmazonStream):
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         now = ctx.run.clock.now()
-        begin, left = _position(since, ctx.settings.first or now - FIRST)
+        begin, left = _parse_cursor(since, ctx.settings.first or now - FIRST)
         still_open, has_orders = list[str](), False
         for summaries, address in self._listed(ctx, begin):
             has_orders = has_orders or bool(summaries)
@@ -140,13 +140,13 @@ class Shipments(AmazonStream):
         yield Checkpoint(cursor, needs_whole_list=True)
 
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        for name in (name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)):
+        for name in (name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)):
             try:
                 order = self._read(ctx, name)
             except NotFoundError:
                 continue
-            key = key_in(name, self.settings.orders.namespace)
-            yield RawBatch.json([joined(order, order_key=key)], source=_path(name))
+            key = key_of_external_id(name, self.settings.orders.namespace)
+            yield RawBatch.json([with_members(order, order_key=key)], source=_path(name))
 
     def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
@@ -161,15 +161,15 @@ class Shipments(AmazonStream):
         Extends *still_open*.
         """
         name = at_path(summary, "sellerFulfillmentOrderId")
-        key = key_in(name, self.settings.orders.namespace)
+        key = key_of_external_id(name, self.settings.orders.namespace)
         if key is None:
             return {"order_key": None, "fulfillmentOrder": summary}
-        read = part("order", lambda: self._read(ctx, name))
+        read = read_part("order", lambda: self._read(ctx, name))
         place = {"marketplaceId": self.settings.marketplace}
         order = read.get("order", {**read, "fulfillmentOrder": {**place, **summary}})
         if not mapping.is_settled(order):
             still_open.append(str(name))
-        return joined(order, order_key=key)
+        return with_members(order, order_key=key)
 
     def _read(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
         answer = ctx.api.get(_path(name))
@@ -182,7 +182,7 @@ class Shipments(AmazonStream):
         return mapping.order_progress(record, self.settings.all_statuses)
 
 
-def _position(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
+def _parse_cursor(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
     if since is None:
         return first, set()
     stored = exact_json.loads(since)

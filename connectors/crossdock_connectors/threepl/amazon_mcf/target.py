@@ -20,8 +20,8 @@ from crossdock.targets import (
 )
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
-from crossdock_connectors.threepl.record_values import plain
-from crossdock_connectors.threepl.refusals import Refusal, explained
+from crossdock_connectors.threepl.record_values import normalized_status
+from crossdock_connectors.threepl.refusals import Refusal, explain_refusal
 
 _NAME = "sellerFulfillmentOrderId"
 _SHIPPING_NOTHING = frozenset({"cancelled", "invalid", "unfulfillable"})
@@ -60,13 +60,13 @@ class AmazonTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().outcome(resource, answer, _by_name(expected))
-        return explained(outcome, answer, refusal, self.resources[resource].name_pointer)
+        return explain_refusal(outcome, answer, refusal, self.resources[resource].name_pointer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """Do the same as for any target, but an order that ships nothing is absent if it is looked up by its id."""
         outcome = super().found(resource, answer, _by_name(expected))
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
-        ships_nothing = expected.target_id is not None and plain(str(status)) in _SHIPPING_NOTHING
+        ships_nothing = expected.target_id is not None and normalized_status(str(status)) in _SHIPPING_NOTHING
         return Outcome("absent", status=200) if ships_nothing else outcome
 
 

@@ -9,7 +9,7 @@ from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
+from crossdock_connectors.json_rows import with_members
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
@@ -17,7 +17,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     cursor_pages,
     owners_of_items,
 )
-from crossdock_connectors.unread_parts import part
+from crossdock_connectors.unread_parts import read_part
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""
@@ -39,10 +39,10 @@ class Bills(ShipBobStream):
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
-        lines = part(
+        lines = read_part(
             "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
         )
-        return joined(bill, owner=self.settings.owner, **lines)
+        return with_members(bill, owner=self.settings.owner, **lines)
 
     def _refuse_other_merchants(self, ctx: ShipBobContext) -> None:
         """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""

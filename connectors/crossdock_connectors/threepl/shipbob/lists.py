@@ -11,7 +11,7 @@ from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
-from crossdock_connectors.mapping_versions import version_of
+from crossdock_connectors.mapping_versions import mapping_version_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -28,7 +28,7 @@ class ShipBobStream(Stream[ShipBobSettings]):
     def __init__(self, settings: ShipBobSettings) -> None:
         self.settings = settings
         self.products = Products(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = version_of(settings, MAPPED, 1)
+        self.mapping_version = mapping_version_of(settings, MAPPED, 1)
 
     @property
     def other_owner(self) -> Filter:

@@ -19,16 +19,24 @@ from crossdock import (
 from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
+from crossdock_connectors.threepl.record_values import (
+    Products,
+    checked_units,
+    mapped_status,
+    normalized_status,
+    parcels,
+)
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
 from crossdock_connectors.unread_parts import check_part, objects
 
-_SENT = plain("Completed")
-_CANCELLED = plain("Cancelled")
+_SENT = normalized_status("Completed")
+_CANCELLED = normalized_status("Cancelled")
 _SHIPMENT_STATUSES = frozenset(
-    plain("None Processing Completed Exception OnHold Cancelled CleanSweeped LabeledCreated ImportReview").split()
+    normalized_status(
+        "None Processing Completed Exception OnHold Cancelled CleanSweeped LabeledCreated ImportReview"
+    ).split()
 )
-_WITHOUT_SHIPMENTS = frozenset(map(plain, ("Processing", "Exception", "ImportReview", "Cancelled")))
+_WITHOUT_SHIPMENTS = frozenset(map(normalized_status, ("Processing", "Exception", "ImportReview", "Cancelled")))
 """Statuses of orders that may have no shipment yet."""
 OUTBOUND = "OUTBOUND"
 """The bin of shipped units."""
@@ -43,7 +51,7 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
         name=record.at(f"{variant}/name", str, default=None) or record.at("/name", str),
         barcode=record.at(f"{variant}/upc", str, default=None) or record.at(f"{variant}/gtin", str, default=None),
         unit_of_measure=unit,
-        active=plain(record.at(f"{variant}/status", str)) == "active",
+        active=normalized_status(record.at(f"{variant}/status", str)) == "active",
     )
 
 
@@ -63,7 +71,7 @@ def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str
         product_id=products.reference(record.at("/sku", str), (owner, item)),
         lot_number=record.at("/lot", str),
         bin_id=_bin(owner, str(record.at("/location_id", int))),
-        quantity=units(record, "/quantity"),
+        quantity=checked_units(record, "/quantity"),
         unit_of_measure=unit,
         status=states.get(state, state),
         expires_on=expires.date() if expires else None,
@@ -78,7 +86,7 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
         product_id=products.reference(record.at("/sku", str), (owner, str(record.at("/inventory_id", int)))),
         lot_number=record.at("/lot", str),
         bin_id=_bin(owner, str(record.at("/location_id", int))),
-        quantity=_stowed(record),
+        quantity=_stowed_units(record),
         unit_of_measure=unit,
         received_on=record.instant("/received_at", timezone="UTC").date(),
         expires_on=expires.date() if expires else None,
@@ -90,7 +98,7 @@ def receipt(record: Record, products: Products, announced_lots: str) -> LotMovem
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
         to_bin_id=_bin(record.at("/owner", str), str(record.at("/location_id", int))),
-        quantity=_stowed(record),
+        quantity=_stowed_units(record),
     )
 
 
@@ -103,7 +111,7 @@ def departure(record: Record) -> LotMovementDraft:
         raise RecordError("unmatched", message, pointer="/lot")
     key = owner, str(received_with), str(record.at("/inventory_id", int)), lot
     return LotMovementDraft(
-        lot_id=Reference("inventory_lot", key), to_bin_id=_bin(owner, OUTBOUND), quantity=_total(record)
+        lot_id=Reference("inventory_lot", key), to_bin_id=_bin(owner, OUTBOUND), quantity=_total_units(record)
     )
 
 
@@ -115,13 +123,13 @@ def bill(record: Record, bills: Bills) -> InvoiceDraft:
         customer_id=Reference("customer", bills.customer, bills.customer_namespace),
         currency=currency,
         items=tuple(
-            _billed(each, bills, tax)
-            for each, tax in zip(transactions, _added(record, transactions, taxes), strict=True)
+            _bill_line(each, bills, tax)
+            for each, tax in zip(transactions, _taxes_in_total(record, transactions, taxes), strict=True)
         ),
     )
 
 
-def _added(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]) -> Sequence[Decimal]:
+def _taxes_in_total(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]) -> Sequence[Decimal]:
     """Return what each charge costs beside its own amount, by the total of the bill: its taxes, or nothing.
 
     ShipBob does not document whether the amounts contain the taxes that it names beside them.
@@ -142,7 +150,7 @@ def _taxes(transaction: JsonAccess) -> Decimal:
     return exact_sum(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
 
 
-def _billed(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
+def _bill_line(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
     fee = transaction.at("/transaction_fee", str)
     if fee not in bills.products:
         raise RecordError("bad_value", f"the fee {fee!r} is not in the setting bills.products", pointer="/transactions")
@@ -150,12 +158,12 @@ def _billed(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
     return LineDraft(product_id=product_id, quantity=Decimal(1), unit_price=transaction.at("/amount", Decimal) + tax)
 
 
-def _total(record: Record) -> Decimal:
-    return exact_sum(units(each, "") for each in record.each("/quantities"))
+def _total_units(record: Record) -> Decimal:
+    return exact_sum(checked_units(each, "") for each in record.each("/quantities"))
 
 
-def _stowed(record: Record) -> Decimal:
-    quantity, short = _total(record), record.at("/short", str, default=None)
+def _stowed_units(record: Record) -> Decimal:
+    quantity, short = _total_units(record), record.at("/short", str, default=None)
     if short is not None:
         raise RecordError("bad_value", short, pointer="/quantities")
     return quantity
@@ -167,26 +175,29 @@ def _bin(owner: str, code: str) -> Reference:
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
-    status = status_of(record, "/status", statuses)
-    if plain(record.at("/status", str)) == "fulfilled" and _shipped(record) < _ordered(record):
+    status = mapped_status(record, "/status", statuses)
+    if normalized_status(record.at("/status", str)) == "fulfilled" and _shipped_units(record) < _ordered_units(record):
         status = statuses[SHORT]
     return {"status": status, "tracking": parcels(_parcels(record))}
 
 
-def _ordered(record: Record) -> Decimal:
-    return exact_sum(units(line, "/quantity") for line in record.each("/products"))
+def _ordered_units(record: Record) -> Decimal:
+    return exact_sum(checked_units(line, "/quantity") for line in record.each("/products"))
 
 
 def shipments_of(order: JsonAccess) -> list[JsonElement]:
     """Return the shipments of an order, which may be null as long as none has left. Raises RecordError otherwise."""
-    if order.at("/shipments", list, default=None) is None and plain(order.at("/status", str)) in _WITHOUT_SHIPMENTS:
+    if (
+        order.at("/shipments", list, default=None) is None
+        and normalized_status(order.at("/status", str)) in _WITHOUT_SHIPMENTS
+    ):
         return []
     return objects(order, "/shipments")
 
 
 def shipment_status(shipment: JsonAccess) -> str:
-    """Return the status of a shipment as `plain` text. Raises RecordError if it is none that ShipBob documents."""
-    found = plain(shipment.at("/status", str))
+    """Return the normalized status of a shipment. Raises RecordError if ShipBob does not document it."""
+    found = normalized_status(shipment.at("/status", str))
     if found not in _SHIPMENT_STATUSES:
         raise RecordError(
             "bad_value", "is a status of a shipment that ShipBob does not document", pointer=shipment.place("/status")
@@ -201,9 +212,11 @@ def sent_items(shipment: JsonAccess) -> list[JsonElement]:
     return [item for product in objects(shipment, "/products") for item in objects(product, "/inventory_items")]
 
 
-def _shipped(record: Record) -> Decimal:
+def _shipped_units(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
-    return exact_sum(units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment))
+    return exact_sum(
+        checked_units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment)
+    )
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:

@@ -27,7 +27,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     rows_of,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_parts import UnreadParts, check_part, objects, part
+from crossdock_connectors.unread_parts import UnreadParts, check_part, objects, read_part
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -52,14 +52,14 @@ class Receipts(_OwnRows):
         self.resource = "inventory_lot" if settings.receipts == "lot" else "lot_movement"
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
-        found = received(ctx)
+        found = received_lots(ctx)
         yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders")
         self.check_aside(ctx, found.aside)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
         if orders:
-            found = _received(ctx, {"IDs": ",".join(orders)})
+            found = _read_received_lots(ctx, {"IDs": ",".join(orders)})
             yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
             self.check_aside(ctx, found.aside)
 
@@ -82,14 +82,14 @@ class Departures(_OwnRows):
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
-        found, aside = received(ctx), UnreadParts()
+        found, aside = received_lots(ctx), UnreadParts()
         for orders, address in order_pages(ctx, since):
             rows = rows_of(orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside)
             yield RawBatch.json(rows, source=address)
         self.check_aside(ctx, aside)
         yield Checkpoint(started, needs_whole_list=True)
 
-    def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: UnreadParts) -> list[Item]:
+    def _rows(self, ctx: ShipBobContext, order: JsonElement, found: ReceivedLots, aside: UnreadParts) -> list[Item]:
         rows: dict[tuple[str | None, Place], Item] = {}
         for shipment in mapping.shipments_of(order):
             number = shipment.value.get("id")
@@ -113,7 +113,7 @@ class Departures(_OwnRows):
         return mapping.departure(record)
 
 
-class Received:
+class ReceivedLots:
     """What completed receiving orders brought, in the order of their completion.
 
     Attributes:
@@ -150,13 +150,13 @@ class Received:
         return not self._unread.isdisjoint({None, column_text(item_id)})
 
 
-def received(ctx: ShipBobContext) -> Received:
+def received_lots(ctx: ShipBobContext) -> ReceivedLots:
     """Return what all receiving orders brought. It is read once in a run."""
-    return ctx.shared("shipbob.received", lambda: _received(ctx, {}))
+    return ctx.shared("shipbob.received", lambda: _read_received_lots(ctx, {}))
 
 
-def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Received:
-    first, found = ctx.settings.first, Received()
+def _read_received_lots(ctx: ShipBobContext, named: Mapping[str, str]) -> ReceivedLots:
+    first, found = ctx.settings.first, ReceivedLots()
     params = {"Statuses": "Completed", "InsertStartDate": None if first is None else instant_cursor(first), **named}
     orders: dict[str, Item] = {}
     for page, _ in numbered_pages(ctx, "/receiving", params):
@@ -168,20 +168,20 @@ def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Received:
                 found.add_unread("a receiving order", each, error)
     for number in sorted(orders, key=lambda number: (str(orders[number].get("last_updated_date")), number)):
         try:
-            found.add(list(_brought(ctx, number, orders[number])))
+            found.add(list(_stowed_rows(ctx, number, orders[number])))
         except RecordError as error:
             found.add_unread(f"receiving order {number}", orders[number], error)
     return found
 
 
-def _brought(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
+def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
     """Yield what was stowed of each lot. Where the boxes lack units that *order* states, ``short`` says so.
 
     Raises RecordError if its boxes cannot be read, or are not what ShipBob documents.
     """
     listed = objects(JsonElement(order, ""), "/inventory_quantities")
     items = {column_text(each.value.get("inventory_id")): each.value for each in listed}
-    boxes = JsonElement(part("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
+    boxes = JsonElement(read_part("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
     check_part(boxes, "/boxes")
     rows: dict[Place, Item] = {}
 

@@ -73,7 +73,7 @@ class ShipBobSettings(ThreePlSettings):
     """The webhooks that ShipBob sends; by default none are accepted."""
 
     @model_validator(mode="after")
-    def _stock_is_counted_once(self) -> Self:
+    def _check_stock_settings(self) -> Self:
         if self.stock_leaves == "quantity" and self.receipts != "nothing":
             raise finding_at(("receipts",), "must be nothing: with stock_leaves: quantity, the stream stock has them")
         if self.stock_leaves == "movement" and self.receipts != "lot":

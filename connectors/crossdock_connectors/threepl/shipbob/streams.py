@@ -16,8 +16,8 @@ from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import joined
-from crossdock_connectors.threepl.record_values import key_in, names_of
+from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.lists import (
@@ -59,7 +59,7 @@ class Products(ShipBobStream):
 
 def _product(item: JsonElement) -> list[Any]:
     objects(item, "/variants")
-    return [joined(item.value, owner=at_path(item.value, "user_id"))]
+    return [with_members(item.value, owner=at_path(item.value, "user_id"))]
 
 
 class Locations(ShipBobStream):
@@ -72,7 +72,7 @@ class Locations(ShipBobStream):
         items = answer.items("")
         if self.settings.stock_leaves == "movement":
             items = [*items, {"id": mapping.OUTBOUND, "name": "ShipBob"}]
-        yield RawBatch.json((joined(item, owner=self.settings.owner) for item in items), source=answer.address)
+        yield RawBatch.json((with_members(item, owner=self.settings.owner) for item in items), source=answer.address)
 
     def to_resource(self, record: Record) -> WarehouseBinDraft:
         return mapping.location(record)
@@ -132,16 +132,18 @@ class Shipments(ShipBobStream):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
         for items, address in order_pages(ctx, since):
-            yield RawBatch.json(map(self._named, items), source=address)
+            yield RawBatch.json(map(self._with_order_key, items), source=address)
         yield Checkpoint(started, needs_whole_list=True)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        names = [name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)]
+        names = [name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)]
         for items, address in named_orders(ctx, names):
-            yield RawBatch.json(map(self._named, items), source=address)
+            yield RawBatch.json(map(self._with_order_key, items), source=address)
 
-    def _named(self, item: Any) -> Any:
-        return joined(item, order_key=key_in(at_path(item, "reference_id"), self.settings.orders.namespace))
+    def _with_order_key(self, item: Any) -> Any:
+        return with_members(
+            item, order_key=key_of_external_id(at_path(item, "reference_id"), self.settings.orders.namespace)
+        )
 
     def to_resource(self, record: Record) -> dict[str, Any]:
         return mapping.order_progress(record, self.settings.all_statuses)

@@ -33,7 +33,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
 
     def listed(self, ctx: ShipBobContext) -> Iterator[Subscription]:
         for page in ctx.api.pages(_PATH, {"RecordsPerPage": PAGE_SIZE}, paginator=NextUrl("/next"), key="id"):
-            yield from (_read(item, page.address) for item in page.items("/items"))
+            yield from (_parse_subscription(item, page.address) for item in page.items("/items"))
 
     def create(self, ctx: ShipBobContext, topic: str, address: str) -> Subscription:
         """Subscribe to *topic* with the connection's secret. If ShipBob returns another one, it signs with that."""
@@ -48,7 +48,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
             answer = ctx.api.post(_PATH, json=body)
             told = answer.at("/secret")
             made = told if isinstance(told, str) and told != secret else None
-            return replace(_read(answer.body, answer.address), secret=made)
+            return replace(_parse_subscription(answer.body, answer.address), secret=made)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
 
@@ -59,7 +59,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
             return  # it is removed already
 
 
-def _read(item: Any, source: str) -> Subscription:
+def _parse_subscription(item: Any, source: str) -> Subscription:
     """Parse a subscription. ``enabled`` is absent from the answer to a creation."""
     active = at_path(item, "enabled") is not False
     return read_subscription(item, source, topic="topics", address="url", active=active)

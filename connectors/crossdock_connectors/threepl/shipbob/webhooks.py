@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
-from crossdock_connectors.threepl.record_values import key_in
+from crossdock_connectors.threepl.record_values import key_of_external_id
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
 
@@ -21,7 +21,7 @@ ANY = ""
 _Hints = Iterator[Hint]
 
 
-def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
+def declared_webhooks(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -41,7 +41,7 @@ def hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
 
 def _shipment(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
     """Yield the order if crossdock has sent it. A shipment has the name of its order as well."""
-    key = key_in(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
+    key = key_of_external_id(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
     if key is not None:
         yield Hint("shipments", (key,))
 

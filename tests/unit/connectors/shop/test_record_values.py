@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from tests.partners.shopify.reading import json_record
 
 from crossdock import RecordError, Reference
-from crossdock_connectors.shop.record_values import GUEST, Guests, customer_of, guest_key, status_of, text
+from crossdock_connectors.shop.record_values import (
+    GUEST,
+    Guests,
+    customer_reference,
+    guest_key,
+    mapped_status,
+    text_or_none,
+)
 
 emails = st.emails()
 
@@ -46,16 +53,16 @@ def test_the_key_of_a_guest(guests: Guests, email: str | None, key: str) -> None
 
 def test_an_account_comes_before_the_guest() -> None:
     """An order with an account names it, whatever its address."""
-    assert customer_of("12", "order", "a@example.com", "7") == Reference("customer", "12")
-    assert customer_of(None, "order", "a@example.com", "7") == Reference("customer", "guest-order-7")
+    assert customer_reference("12", "order", "a@example.com", "7") == Reference("customer", "12")
+    assert customer_reference(None, "order", "a@example.com", "7") == Reference("customer", "guest-order-7")
 
 
 def test_a_status_must_be_known() -> None:
     """The reason names the place and the setting, and not the value."""
     record = json_record({"status": "LOST"})
-    assert status_of(record, "/status", {"LOST": "on_hold"}) == "on_hold"
+    assert mapped_status(record, "/status", {"LOST": "on_hold"}) == "on_hold"
     with pytest.raises(RecordError, match="not in the setting statuses") as caught:
-        status_of(record, "/status", {})
+        mapped_status(record, "/status", {})
     assert caught.value.pointer == "/status"
     assert "LOST" not in str(caught.value)
 
@@ -63,5 +70,5 @@ def test_a_status_must_be_known() -> None:
 @pytest.mark.parametrize(("value", "read"), [(" a ", "a"), ("  ", None), ("", None), (None, None), (17, "17")])
 def test_text_is_stripped(value: str | int | None, read: str | None) -> None:
     """Empty text is none, and so is a missing member; a number is its text."""
-    assert text(json_record({"name": value}), "/name") == read
-    assert text(json_record({}), "/name") is None
+    assert text_or_none(json_record({"name": value}), "/name") == read
+    assert text_or_none(json_record({}), "/name") is None

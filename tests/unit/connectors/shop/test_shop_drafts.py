@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
+from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, split_key_in_two
 
 
 def test_units_are_whole() -> None:
@@ -34,7 +34,7 @@ def test_a_parcel_without_any_product_is_refused() -> None:
 
 def test_a_key_has_two_parts() -> None:
     """Each may have any character; another number of parts is refused with what they should be."""
-    assert two_parts("1001|1Z%7C7", "the order and the number") == ("1001", "1Z|7")
+    assert split_key_in_two("1001|1Z%7C7", "the order and the number") == ("1001", "1Z|7")
     for key in ("1001", "1001|1Z|7"):
         with pytest.raises(RecordError, match="the key must be the order and the number, in this order"):
-            two_parts(key, "the order and the number")
+            split_key_in_two(key, "the order and the number")

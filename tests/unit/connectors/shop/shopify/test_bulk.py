@@ -31,7 +31,7 @@ def run(site: Site, **settings: Any) -> Iterator[Context[Any]]:
 def names(site: Site, *, reuse: bool = True, found: str = "", **settings: Any) -> list[str]:
     """The orders that a new run reads."""
     with run(site, **settings) as ctx:
-        read = bulk.read(ctx, ORDERS, found, reuse=reuse)
+        read = bulk.read_in_bulk(ctx, ORDERS, found, reuse=reuse)
         return sorted(record["name"] for page, _ in read.pages for record in page)
 
 
@@ -67,7 +67,7 @@ def test_an_operation_that_failed_is_not_used_again() -> None:
 def test_an_empty_list_has_no_file() -> None:
     """No records, and no error."""
     with run(Site()) as ctx:
-        assert list(bulk.read(ctx, CUSTOMERS, reuse=True).pages) == []
+        assert list(bulk.read_in_bulk(ctx, CUSTOMERS, reuse=True).pages) == []
 
 
 @pytest.mark.parametrize("cut", [0, 1, 50])
@@ -84,10 +84,10 @@ def test_a_run_waits_for_a_place() -> None:
     """Other operations of the app are waited for; after bulk_timeout_s the run ends."""
     site = sold(bulk_limit=1, bulk_takes=timedelta(minutes=5))
     with run(site) as ctx:
-        bulk._started(ctx, CUSTOMERS.bulk(""))
+        bulk._start_operation(ctx, CUSTOMERS.bulk(""))
     assert names(site) == ["#1001"]
     with run(site) as ctx:
-        bulk._started(ctx, CUSTOMERS.bulk(""))
+        bulk._start_operation(ctx, CUSTOMERS.bulk(""))
     with pytest.raises(UnavailableError, match="has no place for a bulk operation"):
         names(site, reuse=False, bulk_timeout_s=60)
 
@@ -104,7 +104,7 @@ def test_an_operation_that_takes_too_long_is_used_by_the_next_run() -> None:
 def test_a_query_that_is_refused_is_an_error() -> None:
     """The shop's reason is shown, and it is not tried again."""
     with run(sold()) as ctx, pytest.raises(RemoteError, match="refused a bulk operation"):
-        bulk._started(ctx, "{ shop { name } }")
+        bulk._start_operation(ctx, "{ shop { name } }")
 
 
 def test_a_missing_scope_is_told() -> None:
@@ -120,6 +120,6 @@ def test_what_changed_later_is_after_the_beginning() -> None:
     site = sold()
     began = site.clock.now().replace(microsecond=0)
     with run(site) as ctx:
-        read = bulk.read(ctx, ORDERS, reuse=False)
+        read = bulk.read_in_bulk(ctx, ORDERS, reuse=False)
     assert read.begun == began
     assert site.clock.now() > began

@@ -17,7 +17,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
 from crossdock_connectors.shop.shopify import bulk_files
-from crossdock_connectors.shop.shopify.bulk_files import assembled
+from crossdock_connectors.shop.shopify.bulk_files import assemble_records
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList
 
 Shop = dict[int, list[int]]
@@ -51,7 +51,7 @@ def read(
     with TemporaryDirectory() as folder:
         path = Path(folder, "shop-1.jsonl")
         path.write_bytes(data)
-        found = [record for page, _ in assembled(ctx, shop_list, path, objects, roots) for record in page]
+        found = [record for page, _ in assemble_records(ctx, shop_list, path, objects, roots) for record in page]
         assert list(Path(folder).iterdir()) == []
     return found
 
@@ -117,7 +117,7 @@ def test_a_list_without_children(ctx: Context[Any]) -> None:
     with TemporaryDirectory() as folder, mock.patch.object(bulk_files, "PER_PAGE", 2):
         path = Path(folder, "shop-1.jsonl")
         path.write_bytes(content(objects))
-        pages = list(assembled(ctx, CUSTOMERS, path, 5, 5))
+        pages = list(assemble_records(ctx, CUSTOMERS, path, 5, 5))
     assert [(len(page), source) for page, source in pages] == [
         (2, "shop-1.jsonl (1)"), (2, "shop-1.jsonl (2)"), (1, "shop-1.jsonl (3)"),
     ]  # fmt: skip
@@ -129,4 +129,4 @@ def test_nothing_is_read_before_the_whole_file_was_checked(ctx: Context[Any], tm
     path = tmp_path / "shop-1.jsonl"
     path.write_bytes(content(lines_of({1: [101]})))
     with pytest.raises(RefusedError):
-        assembled(ctx, ORDERS, path, 3, 1)
+        assemble_records(ctx, ORDERS, path, 3, 1)

@@ -14,8 +14,8 @@ from tests.partners.shopify.site import Site
 
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.testing.connector_context import read
-from crossdock_connectors.shop.lists_read_once import Feed
-from crossdock_connectors.shop.shopify.changes_read_once import changes, search_from
+from crossdock_connectors.shop.lists_read_once import StoredList
+from crossdock_connectors.shop.shopify.changes_read_once import changed_records, search_from
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 
@@ -55,10 +55,10 @@ def test_a_feed_is_read_once_for_all_streams() -> None:
     began = site.clock.now()
     ctx = shop_context(site, bulk=False)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        first = changes(ctx, ORDERS, None)
+        first = changed_records(ctx, ORDERS, None)
         site.clock.advance(60)
         site.shop.orders.place(Line(site.lamp), email="bo@example.com")
-        again = changes(ctx, ORDERS, None)
+        again = changed_records(ctx, ORDERS, None)
     assert first is again
     assert first.cursor == instant_cursor(began)
     assert [len(records) for records, _ in first.pages()] == [1]
@@ -71,7 +71,11 @@ def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
     site.clock.advance(3600)
     ctx = shop_context(site, bulk=False)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        found: list[Feed] = [changes(ctx, ORDERS, None), changes(ctx, ORDERS, since), changes(ctx, CUSTOMERS, None)]
+        found: list[StoredList] = [
+            changed_records(ctx, ORDERS, None),
+            changed_records(ctx, ORDERS, since),
+            changed_records(ctx, CUSTOMERS, None),
+        ]
     assert len({feed.path for feed in found}) == 3
     assert [sum(len(records) for records, _ in feed.pages()) for feed in found] == [1, 0, 1]
 

@@ -13,13 +13,13 @@ from tests.partners.shopify.site import Site
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.values import exact_json
 from crossdock.values.records import JSON
-from crossdock_connectors.shop.shopify.deletions import deleted, events, existing
+from crossdock_connectors.shop.shopify.deletions import deleted_records, deletion_events, existing_keys
 
 
 def named(site: Site, since: str | None, kind: str) -> list[str | None]:
     """The keys that batches name as deleted."""
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        return [key for batch in deleted(shop_context(site), since, kind) for (key,) in batch.deleted]
+        return [key for batch in deleted_records(shop_context(site), since, kind) for (key,) in batch.deleted]
 
 
 def test_deleted_records_are_named_by_their_kind() -> None:
@@ -58,9 +58,9 @@ def test_events_are_asked_for_once_in_a_run() -> None:
     site = Site()
     ctx, since = shop_context(site), instant_cursor(site.clock.now())
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        before = events(ctx, since)
+        before = deletion_events(ctx, since)
         site.shop.orders.delete(site.shop.orders.place(Line(site.lamp), email="a@example.com"))
-        assert events(ctx, since) is before
+        assert deletion_events(ctx, since) is before
     assert before == {}
 
 
@@ -70,7 +70,9 @@ def test_existing_records_are_listed_by_key() -> None:
     for number in range(4):
         site.variant(f"SKU-{number}", "1.00", 1)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        batches = list(existing(shop_context(site, page_size=2), "productVariants", "id sku", lambda node: node["sku"]))
+        batches = list(
+            existing_keys(shop_context(site, page_size=2), "productVariants", "id sku", lambda node: node["sku"])
+        )
     assert len(batches) == 3
     keys = [exact_json.loads(row[JSON])["key"] for batch in batches for row in batch.load().to_dicts()]
     assert keys == ["LAMP", "SKU-0", "SKU-1", "SKU-2", "SKU-3"]

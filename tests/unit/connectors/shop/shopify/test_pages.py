@@ -19,7 +19,13 @@ from tests.partners.shopify.watched import WatchedShop
 
 from crossdock import Context, RecordError
 from crossdock.sources import GraphQLError, UnavailableError
-from crossdock_connectors.shop.shopify.pages import changed_since, number_of, record_pages, whole, with_children
+from crossdock_connectors.shop.shopify.pages import (
+    changed_since,
+    complete_records,
+    number_of,
+    record_pages,
+    with_children,
+)
 from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 
 
@@ -65,7 +71,7 @@ def test_children_that_do_not_say_whether_they_are_all_are_refused(page: Any) ->
     """The record stays as it was read, so that it is a dead letter where its children are needed."""
     order = {"id": "gid://shopify/Order/1", "lineItems": {"nodes": [], "pageInfo": page}}
     with run(Site()) as ctx:
-        assert whole(ctx, ORDERS, [order]) == [order]
+        assert complete_records(ctx, ORDERS, [order]) == [order]
     with pytest.raises(RecordError, match="should be a list"):
         json_record(order).each("/lineItems")
 

@@ -18,7 +18,7 @@ from tests.partners.shopify.reading import drafts, json_record, read_stream
 from tests.partners.shopify.site import Site
 
 from crossdock import Record, RecordError, Reference
-from crossdock_connectors.shop.shopify.sales import Amounts, charged, current, paid_back, product_of_line
+from crossdock_connectors.shop.shopify.sales import Amounts, charged_sale, current_sale, product_of_line, sale_of_refund
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 
@@ -180,7 +180,7 @@ def test_the_tax_of_an_adjustment_is_added_to_its_amount() -> None:
     )
     for included in (True, False):
         order = an_order(taxesIncluded=included)
-        assert paid_back(refund, order, Amounts(order, "shop"), OWN).difference == 0
+        assert sale_of_refund(refund, order, Amounts(order, "shop"), OWN).difference == 0
 
 
 def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
@@ -192,7 +192,7 @@ def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
     [refund] = invoice.record.json()["refunds"]
     record = changed(invoice.record, refunds=[{**refund, "transactions": None}])
     with pytest.raises(RecordError) as caught:
-        charged(record, Amounts(record, "shop"), OWN)
+        charged_sale(record, Amounts(record, "shop"), OWN)
     assert caught.value.pointer == "/refunds/0/transactions/nodes"
 
 
@@ -204,7 +204,7 @@ def test_a_credit_note_needs_the_state_of_its_payments(nodes: Any) -> None:
     refund = json_record({**lists, "transactions": {**whole, "nodes": nodes}, "totalRefundedSet": bag("1.00")})
     order = an_order()
     with pytest.raises(RecordError) as caught:
-        paid_back(refund, order, Amounts(order, "shop"), OWN)
+        sale_of_refund(refund, order, Amounts(order, "shop"), OWN)
     assert (caught.value.pointer or "").startswith("/transactions/nodes")
 
 
@@ -270,14 +270,14 @@ def test_an_order_that_does_not_add_up_is_refused(members: dict[str, Any], point
     """Another discount than those of the lines, and amounts in another currency, are no order."""
     record = an_order(**members)
     with pytest.raises(RecordError, match=message) as caught:
-        current(record, Amounts(record, "shop"), OWN)
+        current_sale(record, Amounts(record, "shop"), OWN)
     assert caught.value.pointer == pointer
 
 
 def test_a_difference_is_shown_in_the_sale() -> None:
     """What the total has beside its parts is no charge of a kind that is known."""
     record = an_order(currentTotalPriceSet=bag("27.50"))
-    sale = current(record, Amounts(record, "shop"), OWN)
+    sale = current_sale(record, Amounts(record, "shop"), OWN)
     assert (sale.total, sale.difference) == (Decimal("27.50"), Decimal("2.50"))
 
 
@@ -290,7 +290,7 @@ def test_a_refund_that_is_not_read_whole_is_refused(name: str) -> None:
     refund = json_record({**lists, "totalRefundedSet": bag("1.00")})
     order = an_order()
     with pytest.raises(RecordError, match="has more elements than are read") as caught:
-        paid_back(refund, order, Amounts(order, "shop"), OWN)
+        sale_of_refund(refund, order, Amounts(order, "shop"), OWN)
     assert caught.value.pointer == f"/refunds/{name}"
 
 

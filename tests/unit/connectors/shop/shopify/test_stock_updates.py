@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.stock_updates import of_item, of_sku, search, set_input
+from crossdock_connectors.shop.shopify.stock_updates import set_input, sku_search, stock_of_item, stock_of_sku
 
 
 def listed(*items: Any, more: bool = False) -> dict[str, Any]:
@@ -23,9 +23,9 @@ def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "quantity"), [("on_hand", 5), ("available", 3)])
 def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) -> None:
     """The id has the item and the location, by which it is looked up from then on."""
-    found = of_sku(listed(item("lamp", 8), {**item(number=9), "sku": None}, item()), "LAMP", "42", name)
+    found = stock_of_sku(listed(item("lamp", 8), {**item(number=9), "sku": None}, item()), "LAMP", "42", name)
     assert (found.kind, found.target_id, found.held) == ("found", "7-42", {"quantity": quantity})
-    assert of_item(item(), "42", name) == found
+    assert stock_of_item(item(), "42", name) == found
 
 
 @pytest.mark.parametrize(
@@ -38,30 +38,33 @@ def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) 
 )
 def test_a_sku_must_be_that_of_one_variant(items: list[Any], reason: str, message: str) -> None:
     """Shopify's search ignores case, and nothing of the shop forbids a SKU twice."""
-    found = of_sku(listed(*items), "LAMP", "42", "on_hand")
+    found = stock_of_sku(listed(*items), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer, found.message) == ("rejected", reason, "/sku", message)
 
 
 def test_a_search_that_is_cut_shows_no_variant() -> None:
     """The variant, or another one with its SKU, may be among those that are not read."""
-    found = of_sku(listed(item(), more=True), "LAMP", "42", "on_hand")
+    found = stock_of_sku(listed(item(), more=True), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer) == ("rejected", "conflict", "/sku")
 
 
 @pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {"inventoryLevel": {"isActive": False}}])
 def test_a_product_that_is_not_stocked_there_is_rejected(shown: dict[str, Any]) -> None:
     """Shopify would carry out nothing, and tell no error."""
-    found = of_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
+    found = stock_of_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
     assert (found.kind, found.reason, found.pointer) == ("rejected", "missing", "/location")
 
 
 def test_what_is_not_told_is_not_guessed() -> None:
     """A deleted item is missing; an answer without the quantity decides nothing."""
-    assert (of_item(None, "42", "on_hand").kind, of_item(None, "42", "on_hand").reason) == ("rejected", "missing")
-    assert of_item(item(quantities=[]), "42", "on_hand").kind == "in_doubt"
+    assert (stock_of_item(None, "42", "on_hand").kind, stock_of_item(None, "42", "on_hand").reason) == (
+        "rejected",
+        "missing",
+    )
+    assert stock_of_item(item(quantities=[]), "42", "on_hand").kind == "in_doubt"
     for quantities in (None, [{"name": "on_hand", "quantity": None}], ["odd"]):
         with pytest.raises(RecordError):
-            of_item(item(quantities=quantities), "42", "on_hand")
+            stock_of_item(item(quantities=quantities), "42", "on_hand")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_what_is_not_told_is_not_guessed() -> None:
 def test_a_part_that_is_null_or_missing_is_not_a_missing_variant(found: Any) -> None:
     """The shop may have the variant, and the quantity may be counted at the location."""
     with pytest.raises(RecordError):
-        of_sku(found, "LAMP", "42", "on_hand")
+        stock_of_sku(found, "LAMP", "42", "on_hand")
 
 
 def test_a_quantity_replaces_the_one_that_was_found() -> None:
@@ -96,4 +99,4 @@ def test_a_quantity_replaces_the_one_that_was_found() -> None:
 
 def test_a_sku_with_quotes_is_searched_as_it_is() -> None:
     """It cannot end the search and begin another one."""
-    assert search('A" OR sku:"B') == 'sku:"A\\" OR sku:\\"B"'
+    assert sku_search('A" OR sku:"B') == 'sku:"A\\" OR sku:\\"B"'

@@ -13,12 +13,12 @@ from crossdock.values import exact_json
 from crossdock.values.config_models import finding_at
 from crossdock_connectors.http_json.credentials import without_literal_secrets
 from crossdock_connectors.http_json.pagination import Place
-from crossdock_connectors.http_json.request_templates import Param, Path, texts_in, with_key
+from crossdock_connectors.http_json.request_templates import Param, Path, fill_columns, texts_in
 
 _OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")
 
 
-class OtherRequest(ConfigModel):
+class DeclaredRequest(ConfigModel):
     """A request besides that of the list."""
 
     path: Path
@@ -33,7 +33,7 @@ class OtherRequest(ConfigModel):
     """The variables of the GraphQL query, which may have names in braces, too."""
 
     @model_validator(mode="after")
-    def _request_fits(self) -> Self:
+    def _check_request(self) -> Self:
         check_body(self.graphql, self.variables, self.body)
         return self
 
@@ -43,7 +43,7 @@ class OtherRequest(ConfigModel):
 
     def content(self, values: Mapping[str, Any], numbers: Collection[str] = ()) -> bytes:
         """Return the body of a POST with *values*. Raises ValueError if one of *numbers* is no whole number."""
-        body, variables = with_key([self.body, self.variables], values, numbers)
+        body, variables = fill_columns([self.body, self.variables], values, numbers)
         return exact_json.dumps(body if self.graphql is None else {"query": self.graphql, "variables": variables})
 
 
@@ -54,7 +54,7 @@ def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> 
         raise finding_at(("variables",), "needs graphql")
 
 
-class PostedRequest(OtherRequest):
+class PostedRequest(DeclaredRequest):
     """A request of a target whose body is not the record alone, such as a GraphQL mutation or a JSON-RPC call. Texts in
     ``body`` and ``variables`` may be ``{record}``, ``{record.MEMBER}``, ``{changes}`` (an update's changed members) or
     ``{id}``, which may also be in ``path`` and ``params``. An alias in the query gives the record the same place in all
@@ -69,7 +69,7 @@ class PostedRequest(OtherRequest):
     """Of ``create``: where its answer has the id, if it has that alone and not the record, such as ``result.0``."""
 
     @model_validator(mode="after")
-    def _has_a_body(self) -> Self:
+    def _check_body_and_method(self) -> Self:
         if self.method == "GET" and self.is_post:
             raise finding_at(("method",), "cannot be used with body or graphql: a GET has neither")
         if self.method != "GET" and not self.is_post:

@@ -17,7 +17,7 @@ _RUNNING = frozenset({"IDEMPOTENCY_CONCURRENT_REQUEST"})
 _LONGEST = 2_000  # characters of a message
 
 
-def failure(answer: Answer) -> Outcome | None:
+def failed_outcome(answer: Answer) -> Outcome | None:
     """Return the outcome of an answer without data; None with data, or for an HTTP status that targets know."""
     if answer.status in _NOT_NOW:
         return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)
@@ -28,11 +28,11 @@ def failure(answer: Answer) -> Outcome | None:
     if not errors:
         data = body.get("data") if isinstance(body, dict) else None
         return None if isinstance(data, dict) else Outcome("in_doubt", "the answer has no data", 200)
-    return _of_errors(body, errors if isinstance(errors, list) else [errors])
+    return _outcome_of_errors(body, errors if isinstance(errors, list) else [errors])
 
 
-def _of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
-    message = _joined(errors)
+def _outcome_of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
+    message = _joined_messages(errors)
     codes = {_text(at_path(error, "extensions.code")) for error in errors}
     if "THROTTLED" in codes:
         return Outcome("throttled", message, 200, _wait_s(body))
@@ -43,7 +43,7 @@ def _of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     return Outcome("rejected", message, 400)
 
 
-def refusal(payload: Any) -> Outcome | None:
+def refused_outcome(payload: Any) -> Outcome | None:
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
@@ -51,11 +51,11 @@ def refusal(payload: Any) -> Outcome | None:
         return None
     codes = {_text(at_path(error, "code")) for error in errors}
     if codes & _RUNNING:
-        return Outcome("in_doubt", _joined(errors), 200)
-    return Outcome("changed" if codes & _CHANGED else "rejected", _joined(errors), 200)
+        return Outcome("in_doubt", _joined_messages(errors), 200)
+    return Outcome("changed" if codes & _CHANGED else "rejected", _joined_messages(errors), 200)
 
 
-def limit(answer: Answer) -> RateHeaders | None:
+def rate_of_points(answer: Answer) -> RateHeaders | None:
     """Return the bucket of points as a bucket of requests with `POINTS` each."""
     status = at_path(body_of(answer), "extensions.cost.throttleStatus")
     names = ("currentlyAvailable", "maximumAvailable", "restoreRate")
@@ -76,7 +76,7 @@ def _wait_s(body: Mapping[str, Any]) -> float:
     return max(0.0, (wanted or POINTS) - (left or 0)) / per_s if per_s else 1.0
 
 
-def _joined(errors: list[Any]) -> str:
+def _joined_messages(errors: list[Any]) -> str:
     texts = (_text(at_path(error, "message")) if isinstance(error, dict) else _text(error) for error in errors)
     return printable("; ".join(filter(None, dict.fromkeys(texts)))[:_LONGEST]) or "refused without a reason"
 

@@ -21,7 +21,7 @@ ODD = "a#b?c=1&mode=rwc%41[x]*é ü"
 WATCHED = """
 import json, os, stat, sys
 from pathlib import Path
-from crossdock.state import Pin, create, parse_url
+from crossdock.state import PinnedTenant, create_or_upgrade, parse_url
 
 def mode(path):
     return oct(stat.S_IMODE(os.stat(path).st_mode)) if os.path.exists(path) else None
@@ -29,7 +29,7 @@ def mode(path):
 seen = []
 sys.addaudithook(lambda event, facts: seen.append(mode(facts[0])) if event == "sqlite3.connect" else None)
 os.umask(int(sys.argv[1], 8))
-create(parse_url("sqlite:///state.db", Path(sys.argv[2])), Pin("http://127.0.0.1:9", "acme"))
+create_or_upgrade(parse_url("sqlite:///state.db", Path(sys.argv[2])), PinnedTenant("http://127.0.0.1:9", "acme"))
 print(json.dumps(seen))
 """
 
@@ -111,11 +111,11 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         held = (
             "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"
             "from crossdock.pacing.rate_limit_estimate import LimitEstimate\n"
-            "from crossdock.state import Pin, SharedBucket, State, parse_url\n"
+            "from crossdock.state import PinnedTenant, SharedBucket, State, parse_url\n"
             f"folder = Path({str(tmp_path)!r})\n"
             "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
             "    lambda known: known or LimitEstimate().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
-            "state = State(parse_url('sqlite:///state.db', folder), Pin('http://127.0.0.1:9', 'acme'))\n"
+            "state = State(parse_url('sqlite:///state.db', folder), PinnedTenant('http://127.0.0.1:9', 'acme'))\n"
             "with state.exclusive('x'):\n    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
         )
         told = subprocess.run([sys.executable, "-c", script], input=held, capture_output=True, text=True, check=True)

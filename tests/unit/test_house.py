@@ -43,7 +43,7 @@ def test_money_never_meets_a_float() -> None:
         "doubles.py",
         "runner.py", "stop_requests.py", "engine.py", "open_state.py", "run_lease.py", "dispatcher.py", "outcomes.py",
         "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "turn_writer.py",
-        "send_queue.py", "circuit_breaker.py",
+        "send_queue.py", "circuit_breaker.py", "confidence_bounds.py",
         "token_buckets.py",
         "run_report.py", "timing_lines.py", "scheduled_runs.py", "fleet_database.py", "cursors.py", "stream_facts.py",
     }  # fmt: skip

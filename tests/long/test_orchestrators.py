@@ -335,6 +335,6 @@ class TestPrefect:
         run = prefect_running.start("quick", world.config)
         assert prefect_running.ended(run) == "FAILED"
         assert prefect_running.task(run)["run_count"] == 1
-        assert "ITEMS_20261101.txt" in prefect_running.log(run)
+        eventually(lambda: "ITEMS_20261101.txt" in prefect_running.log(run))  # logs are sent in the background
         rows = {row["stream"]: row["delivered"] for row in json.loads(prefect_running.artifact(run)["data"])}
         assert rows["wms.bins"] == 30

@@ -79,7 +79,11 @@ def prefect(programs: Path, home: Path) -> Iterator[Prefect]:
         PREFECT_LOGGING_EXTRA_LOGGERS="crossdock",
     )
     serve = [str(programs / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", port]
-    with httpx.Client(base_url=url, trust_env=False, timeout=60) as client, process(serve, environment, home):
+    fresh = httpx.Limits(max_keepalive_connections=0)  # a slow server closes idle ones while they are used again
+    with (
+        httpx.Client(base_url=url, trust_env=False, timeout=60, limits=fresh) as client,
+        process(serve, environment, home),
+    ):
         eventually(lambda: _answers(client))
         python = str(programs / "python")
         with (

@@ -67,7 +67,7 @@ class ReverseProxy(ServerProcess):
         own = {"HOME": str(self.place), "XDG_DATA_HOME": str(self.place), "XDG_CONFIG_HOME": str(self.place)}
         self.switch = {"env": os.environ | own}
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         try:
             with socket.create_connection((self.host, self.port), timeout=1):
                 return True

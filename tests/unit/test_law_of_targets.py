@@ -14,7 +14,7 @@ MODULES = sorted(
     path
     for package in ("writing/delivery", "runs/planning", "state")
     for path in (CORE / package).rglob("*.py")
-    if path.name != "migrations.py"  # names columns as older versions had them
+    if path.name != "schema_migrations.py"  # names columns as older versions had them
 )
 
 

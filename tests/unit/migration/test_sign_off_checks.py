@@ -84,7 +84,7 @@ def _rejected(_: LoadedMigration, tx: Transaction) -> None:
             id="in doubt",
         ),
         pytest.param(
-            lambda ready, tx: tx.migrations._set(ready.migration_id, freeze=None),
+            lambda ready, tx: tx.migrations._update(ready.migration_id, freeze=None),
             ["no freeze check has passed"],
             "freeze",
             id="not frozen",

@@ -79,13 +79,16 @@ def test_compacting_shrinks_the_file(site: Site) -> None:
     assert site.sync().json["requests"] == 0
 
 
-def test_compacting_waits_for_no_run(site: Site) -> None:
-    """While a run holds the state compacting ends with exit 3 and touches nothing."""
+@pytest.mark.parametrize("command", ["purge", "compact"])
+def test_upkeep_never_works_beside_a_run(site: Site, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """While a run holds the state it ends with exit 3 and changes nothing, once it has waited as every command does."""
     loaded = project.load(site.config)
-    with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
-        refused = site.run("state", "compact")
+    monkeypatch.setenv(project.WAIT_FOR_RUN, "1")
+    with loaded.exclusive_state():
+        refused = site.run("state", command)
     assert (refused.code, refused.out) == (3, "")
-    assert "another run is using" in refused.err
+    assert "another run is using this state" in refused.err
+    assert "it did not end within 1 s" in refused.err
 
 
 @pytest.mark.parametrize("command", ["stats", "compact"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -82,7 +81,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     else:
         with (
             logged_long_change(loaded, "state purge", "state", clock=SystemClock()) as change,
-            closing(loaded.open_state()) as opened,
+            loaded.exclusive_state() as opened,
         ):
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in asdict(done).items() if number}
@@ -204,9 +203,9 @@ def compact(config: Path, *, as_json: bool) -> None:
 
     loaded = load(config)
     with logged_long_change(loaded, "state compact", "state", clock=SystemClock()) as change:
-        with closing(loaded.open_state()) as opened:
+        with loaded.exclusive_state():
             before = _size(loaded)
-            compact_state(opened, loaded.state_url)
+            compact_state(loaded.state_url)
             after = _size(loaded)
         change.note(before={"bytes": before}, after={"bytes": after})
     text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"

@@ -13,21 +13,19 @@ from crossdock.state.db import engine
 from crossdock.state.db.database_errors import translated, url_without_password
 from crossdock.state.db.engine import StateUrl
 from crossdock.state.db.schema import metadata
-from crossdock.state.open_state import State
 
 
-def compact(state: State, url: StateUrl) -> None:
-    """Rewrite the file of a SQLite state; on PostgreSQL make the space of removed rows reusable."""
-    with state.exclusive("state compact"):
-        if url.drivername != "sqlite":
-            _vacuum(url)
-        elif reason := rewrite(url):
-            raise StateError(
-                f"the state cannot be compacted: {reason}",
-                where=url_without_password(url),
-                hint="it needs free disk space of twice the state's size, and no process may be reading the state",
-                code="state_not_compacted",
-            )
+def compact(url: StateUrl) -> None:
+    """Rewrite the file of a SQLite state that no run uses; on PostgreSQL make the space of removed rows reusable."""
+    if url.drivername != "sqlite":
+        _vacuum(url)
+    elif reason := rewrite(url):
+        raise StateError(
+            f"the state cannot be compacted: {reason}",
+            where=url_without_password(url),
+            hint="it needs free disk space of twice the state's size, and no process may be reading the state",
+            code="state_not_compacted",
+        )
 
 
 def rewrite(url: StateUrl) -> str | None:

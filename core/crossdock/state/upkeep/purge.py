@@ -15,17 +15,16 @@ from crossdock.state.upkeep.retention import PurgeResult
 
 
 def purge(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
-    """Purge in short transactions. An interrupted purge has done a part and can be repeated."""
-    with state.exclusive("state purge"):
-        done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
-        # runs leave remnants of overwritten rows in the file and its log
-        if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
-            raise StateError(
-                f"the data is purged, but remnants may be left in the file: {reason}",
-                where=url_without_password(url),
-                hint="purge again with free disk space of twice the state's size, while no process is using it",
-                code="state_not_purged",
-            )
+    """Purge in short transactions while no run uses the state. An interrupted purge can be repeated."""
+    done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
+    # runs leave remnants of overwritten rows in the file and its log
+    if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
+        raise StateError(
+            f"the data is purged, but remnants may be left in the file: {reason}",
+            where=url_without_password(url),
+            hint="purge again with free disk space of twice the state's size, while no process is using it",
+            code="state_not_purged",
+        )
     return done
 
 

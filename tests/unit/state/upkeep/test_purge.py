@@ -22,21 +22,12 @@ from tests.unit.state.upkeep.old_rows import (
 from crossdock.errors import StateError
 from crossdock.state import (
     State,
-    StateUrl,
     create_or_upgrade,
     parse_url,
 )
 from crossdock.state.db import engine as state_engine
 from crossdock.state.upkeep import purge as purging
 from crossdock.state.upkeep import retention
-
-
-def test_a_purge_never_works_beside_a_run(state: State, state_url: StateUrl) -> None:
-    """While a run holds the lease, a purge is refused."""
-    other = State(state_url, PIN)
-    with state.exclusive("test"), pytest.raises(StateError, match="another run is using"):
-        purging.purge(other, state_url, AGES)
-    other.close()
 
 
 def bytes_of(tmp_path: Path) -> bytes:

@@ -45,6 +45,8 @@ connections:
           items: {each: {productId: {ref: product, key: SKU}, quantity: Q, unitPrice: P}}
 notify:
   webhook: {url: "https://chat.example.com/hook"}
+fleet:
+  database: sqlite:///fleet.db
 """
 
 
@@ -73,6 +75,7 @@ def test_the_config_is_valid(tmp_path: Path) -> None:
         ('shared: "sqlite:///rate.db"', f'shared: "postgresql://h/d?PASSWORD={CANARY}"', "must not contain a secret"),
         ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is not a database URL"),
         ("state: sqlite:///acme.db", f"state: postgresql://h/d?pass%77ord={CANARY}", "must not contain a secret"),
+        ("database: sqlite:///fleet.db", f"database: postgresql://u:{CANARY}@h/d", "must not contain a secret"),
         ("base_url: https://", f"base_url: https://:{CANARY}@", "refer to a secret by env:NAME or file:PATH"),
         ("base_url: https://", f"base_url: https://u:{CANARY}%40", "refer to a secret by env:NAME or file:PATH"),
         ("base_url: https://api.example.com", f"base_url: https://h/?key={CANARY}", "without a query"),

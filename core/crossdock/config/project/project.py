@@ -346,6 +346,8 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     url = _parse_database_url(document, file.state, ("state",))
     if file.platform.rate.shared is not None:
         _parse_database_url(document, file.platform.rate.shared, ("platform", "rate", "shared"))
+    if file.fleet is not None:
+        _parse_database_url(document, file.fleet.database, ("fleet", "database"))
     folder = (file.fleet and file.fleet.folder) or document.folder
     spool, tokens = (
         file.spool or _folder_beside_state(url, folder, "spool"),

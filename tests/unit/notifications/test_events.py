@@ -236,6 +236,14 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
     assert line.endswith("acme.yaml:1:9: is not valid YAML")
 
 
+def test_a_warning_that_is_cut_keeps_its_code() -> None:
+    """As an error does: people look up what it means by it."""
+    warned = replace(GOOD, messages=(RunMessage("warning", "wms.lots", "x" * 400, "snapshot_differs"),))
+    (line,) = (each for each in compose_message(warned, ["degraded"], AT).lines if each.startswith("Warning: "))
+    assert line.endswith("xxx... [snapshot_differs]")
+    assert len(line) == 300
+
+
 def test_an_error_without_a_text_is_told() -> None:
     """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
     ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))

@@ -21,9 +21,9 @@ Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
 _ERROR_FACTS = ("stream", "code", "category", "place", "message", "advice")
-_MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 300, 4, 300  # a line may begin with a path
+_MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES = 40, 300, 4  # a line may begin with a path
 _MAX_ERRORS, _MAX_GROUP_LINES, _MAX_GROUP = 20, 20, 1_000
-_CODE = re.compile(r" \[\w+\]$")  # of an error, which stays if its line is cut
+_CODE = re.compile(r" \[\w+\]$")  # of an error or a warning, which stays if its line is cut
 _NO_TEXT = "an error without a text"
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
@@ -232,11 +232,11 @@ def _error_lines(event: ScheduledRunEnded) -> list[str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    lines = [_shortened_error(printable(line.strip())) for line in text.split("\n") if line.strip()] or [_NO_TEXT]
+    lines = [_shortened_line(printable(line.strip())) for line in text.split("\n") if line.strip()] or [_NO_TEXT]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 
-def _shortened_error(line: str) -> str:
+def _shortened_line(line: str) -> str:
     code = _CODE.search(line)
     end = code[0] if code else ""
     return f"{_shortened(line.removesuffix(end), _MAX_LINE - len(end))}{end}"
@@ -248,7 +248,7 @@ def _error_facts(message: RunMessage) -> dict[str, Any]:
 
 
 def _warning_lines(event: ScheduledRunEnded) -> list[str]:
-    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in event.warnings]
+    lines = [_shortened_line(f"Warning: {printable(text)}") for text in event.warnings]
     return [*lines[:_MAX_ERRORS], *_more_line(len(lines) - _MAX_ERRORS, "warnings", event)]
 
 

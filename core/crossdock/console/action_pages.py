@@ -227,12 +227,11 @@ def _preview_page(
 
 def _running(visit: Visit) -> str:
     with visit.reading() as tx:
-        newest = tx.runs.listed(limit=1)
+        active = tx.runs.listed(limit=1, status="running")
     return "".join(
         f"Run {run.id} is in progress since {instant_text(run.started_at)}. This action waits at most {WAITS_S} s for"
         " its end, and does nothing if the run goes on."
-        for run in newest
-        if run.status == "running"
+        for run in active
     )
 
 

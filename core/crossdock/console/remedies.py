@@ -82,7 +82,7 @@ def next_step(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
 
 def _config_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
     if found.problem:
-        what = f"The config cannot be loaded, so no job starts: {found.problem}"
+        what = f"The config cannot be loaded, so no run can start with it: {found.problem}"
         yield Remedy(tenant, what, "Correct the config where the error says.", tenant_address(tenant, "settings"), None)
 
 

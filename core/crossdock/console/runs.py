@@ -70,7 +70,7 @@ def show_run(visit: Visit) -> Response:
     is_offered = visit.may_see_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
-        "explained": meanings(visit, (each.code for each in run.messages if each.level == "error")),
+        "explained": meanings(visit, (each.code for each in run.messages)),
         "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
     }
     is_followed = run.status == "running" and not visit.query.get("show")  # each showing of personal data is logged

@@ -17,8 +17,9 @@ from tests.unit.state.samples import intent
 from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.console.people import Role
-from crossdock.state import DueRun, State
+from crossdock.state import DueRun, RunResult, State
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
 JOBS = 'jobs: {nightly: {streams: [wms], schedule: {cron: "15 2 * * *", time_zone: UTC}}}\n'
@@ -73,6 +74,32 @@ def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> 
         assert "In progress: 1,200 requests in 1 min 0 s, 20.0 a second; its end is unknown" in shown
         assert f"/t/acme/do/stop-run?run={run}" in links(shown)
         assert not any("/do/" in each for each in links(site.visit(f"runs/{run}", Role.VIEWER)))
+
+
+def test_an_action_names_the_run_that_it_waits_for(site: Site) -> None:
+    """Also if another one was refused since, which is newer."""
+    with closing(site.state()) as state, state.exclusive("test:0"):
+        with state.begin() as tx:
+            run = tx.runs.start(business_date="2026-04-02", at=NOW, job="nightly")
+            tx.runs.record_refusal(RunMessage("error", "", "busy"), business_date="2026-04-02", at=NOW, job=None)
+        assert f"Run {run} is in progress since 2026-04-02 12:00:00Z" in site.visit("do/sync")
+        assert "is in progress" not in site.visit("do/plan")
+
+
+def test_codes_of_errors_and_warnings_lead_to_their_meanings(site: Site) -> None:
+    """Each once; a note has no code, nor has a warning of an older version."""
+    said = [
+        RunMessage("error", "wms.lots", "a file is missing", "file_missing"),
+        RunMessage("warning", "wms.lots", "fewer rows", "snapshot_differs"),
+        RunMessage("warning", "wms.products", "fewer rows", "snapshot_differs"),
+        RunMessage("warning", "wms.products", "of an older version"),
+        RunMessage("note", "wms.products", "3 files were read"),
+    ]
+    with closing(site.state()) as state, state.begin() as tx:
+        run = start(tx)
+        tx.runs.finish(run, RunResult("failed", messages=said), at=NOW)
+    found = re.findall(r'href="/t/acme/codes/(\w+)"', site.visit(f"runs/{run}"))
+    assert found == ["file_missing", "snapshot_differs"]
 
 
 def test_what_was_rejected_leads_to_its_records_and_to_a_replay(site: Site) -> None:

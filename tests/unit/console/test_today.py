@@ -150,14 +150,14 @@ def test_a_paused_job_names_who_paused_it(site: Site, monkeypatch: pytest.Monkey
 
 
 def test_a_config_that_cannot_be_loaded_needs_a_person(site: Site) -> None:
-    """The start page has it first, with the place in the file, since no job starts until it is corrected."""
+    """The start page has it first, with the place in the file, since no run can start with it."""
     site.ran("nightly", date(2026, 4, 1))
     with visiting(site.config, role=Role.VIEWER, clock=ManualClock(NOW)) as visitor:
         site.config.write_text(CONFIG + JOBS.replace("time_zone: UTC}}", "time_zone: Mars}}", 1), encoding="utf-8")
         page = visitor.page("/t/acme")
         link = re.search(r'href="([^"]*)">Correct the config', visitor.html("/t/acme"))
     ((_, what, do),) = page.under("since", "what")
-    assert what.startswith("The config cannot be loaded, so no job starts: ")
+    assert what.startswith("The config cannot be loaded, so no run can start with it: ")
     assert "c.yaml:" in what
     assert do == "Correct the config where the error says."
     assert link is not None

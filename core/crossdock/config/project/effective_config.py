@@ -64,7 +64,7 @@ def effective_settings(loaded: Project) -> Iterator[Setting]:
     """Yield the settings of `effective_config` one by one, each with its file and line."""
     document = config_file.read(loaded.path, *loaded.overrides)
     for place, value in _leaves(effective_of(loaded), ()):
-        yield Setting(place, value, document.content.places.get(place))
+        yield Setting(place, _text(value), document.content.places.get(place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +79,45 @@ class ChangedSetting:
 def changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedSetting]:
     """Compare two results of `effective_config`.
 
-    A section that was or is empty is no setting if it has some on one side.
+    A section that was or is empty is no setting if it has some on one side. Values whose texts are the same, such as a
+    number and a text, are shown as JSON.
     """
     before, after = dict(_leaves(then, ())), dict(_leaves(now, ()))
     sections = {place[:length] for place in (*before, *after) for length in range(len(place))}
-    places = dict.fromkeys([*after, *before])
-    return [
-        ChangedSetting(each, before.get(each), after.get(each))
-        for each in places
-        if before.get(each) != after.get(each) and each not in sections
-    ]
+    changed = []
+    for place in dict.fromkeys([*after, *before]):
+        exact = [_json_text(side[place]) if place in side else None for side in (before, after)]
+        texts = [_text(side[place]) if place in side else None for side in (before, after)]
+        if exact[0] != exact[1] and place not in sections:
+            changed.append(ChangedSetting(place, *(texts if texts[0] != texts[1] else exact)))
+    return changed
 
 
-def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
     items: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, Mapping):
         items = value.items()
     elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
         items = enumerate(value)
     elif isinstance(value, list) and value:
-        yield place, ", ".join(map(_text, value))
+        yield place, value
         return
     is_empty = True
     for name, inner in items:
         is_empty = False
         yield from _leaves(inner, (*place, name))
     if is_empty:
-        yield place, _text(value)
+        yield place, value
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else exact_json.dumps(value).decode()
+    if isinstance(value, list) and value:
+        return ", ".join(map(_text, value))
+    return value if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: Any) -> str:
+    return exact_json.dumps(value).decode()
 
 
 def _shown_value(value: Any, personal: Collection[str]) -> Any:

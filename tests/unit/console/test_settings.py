@@ -11,8 +11,6 @@ from tests.unit.console.visitor import visiting
 
 from crossdock.config.project import project
 from crossdock.config.project.effective_config import (
-    ChangedSetting,
-    changed_settings,
     effective_config,
     effective_settings,
 )
@@ -138,12 +136,6 @@ def test_the_page_shows_what_had_another_value_in_the_last_run(config: Path) -> 
     assert "enabled" not in changed
     assert "had another value in run 1:" in page.text
     assert "Not compared are constants that are masked" in page.text
-
-
-def test_a_value_of_another_type_is_another_value() -> None:
-    """A mapping delivers it differently, so both are shown as JSON."""
-    (changed,) = changed_settings({"table": {"A": True, "B": ["1"]}}, {"table": {"A": "true", "B": ["1"]}})
-    assert changed == ChangedSetting(("table", "A"), "true", '"true"')
 
 
 def test_the_calendar_has_clock_changes_blackouts_and_holidays(config: Path) -> None:

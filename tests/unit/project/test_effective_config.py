@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from crossdock.config import registry
 from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective_config
+from crossdock.connector import Connector, Settings
 from crossdock.errors import ConfigError
+from crossdock.values import exact_json
 
 CONFIG = """\
 platform: {base_url: https://api.example.com, tenant: acme, auth: {kind: api_key, token: env:KEY}}
@@ -92,3 +96,25 @@ def test_a_section_that_was_empty_is_no_changed_setting() -> None:
         ChangedSetting(("jobs", "nightly", "at"), None, "02:30"),
         ChangedSetting(("days",), "[]", "mon"),
     ]
+
+
+def test_a_value_of_another_type_is_another_value() -> None:
+    """A mapping delivers it differently, so both are shown as JSON."""
+    (changed,) = changed_settings({"table": {"A": True, "B": ["1"]}}, {"table": {"A": "true", "B": ["1"]}})
+    assert changed == ChangedSetting(("table", "A"), "true", '"true"')
+
+
+def test_settings_of_any_connector_can_be_stored(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set has the same order in each process, and infinity, which is no JSON, is text."""
+
+    class MadeSettings(Settings):
+        regions: frozenset[str] = frozenset("hgfedcba")
+        most: float = math.inf
+        least: Decimal = Decimal("-Infinity")
+
+    connector = Connector("made", "Made", MadeSettings, lambda _settings: ())
+    monkeypatch.setattr(registry, "load", lambda _kind: connector)
+    config.write_text(CONFIG[: CONFIG.index("    kind:")] + "    kind: made\n")
+    made = effective_config(config)["connections"]["wms"]
+    assert (made["regions"], made["most"], made["least"]) == (list("abcdefgh"), "inf", "-Infinity")
+    assert exact_json.loads(exact_json.dumps(made)) == made

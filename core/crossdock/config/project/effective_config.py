@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -123,8 +124,11 @@ def _json_text(value: Any) -> str:
 def _shown_value(value: Any, personal: Collection[str]) -> Any:
     shown: Any = value
     match value:
-        case str() | bool() | int() | Decimal() | None:
+        case str() | bool() | int() | None:
             pass
+        case float() | Decimal():
+            number = Decimal(str(value))
+            shown = number if number.is_finite() else str(value)  # infinity is no JSON
         case Secret() | PythonFunction():
             shown = value.reference
         case StreamConfig() | StreamOverrides() if not isinstance(value.map, PythonFunction):
@@ -138,15 +142,19 @@ def _shown_value(value: Any, personal: Collection[str]) -> Any:
             shown = _shown_members(value, personal)
         case Mapping():
             shown = {str(name): _shown_value(inner, personal) for name, inner in value.items()}
-        case float():
-            shown = Decimal(repr(value))
         case Path():
             shown = str(value.resolve())
         case Iterable():
-            shown = [_shown_value(inner, personal) for inner in value]
+            shown = _shown_items(value, personal)
         case _:
             shown = str(value)
     return escape_dollars(shown) if isinstance(shown, str) else shown
+
+
+def _shown_items(values: Iterable[Any], personal: Collection[str]) -> list[Any]:
+    """Return what is shown of *values*; of a set in the same order in each process."""
+    shown = [_shown_value(each, personal) for each in values]
+    return sorted(shown, key=_json_text) if isinstance(values, AbstractSet) else shown
 
 
 def _database_address(url: StateUrl) -> str:

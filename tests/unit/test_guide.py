@@ -26,7 +26,6 @@ from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due_between
 from crossdock.errors import RefusedError
-from crossdock.platform.webhook_verification import Reason, WebhookScheme, WebhookVerifier
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
@@ -34,6 +33,7 @@ from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import hint_worker, receiver, webhook_endpoints, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S
 from crossdock.values import exact_json
+from crossdock.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 
 

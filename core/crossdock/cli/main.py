@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import selected_config
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, coded
 from crossdock.printable import printable, printable_lines

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.printed_sentences import say, say_how_many_shown
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import (
     MOST,
     check_utf8,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.plain_text import say, warn
+from crossdock.cli.printed_sentences import say, warn
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import (
     as_json,
     check_each_utf8,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.errors import ConfigError, CrossdockError, coded, worst_exit_code
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from starlette.responses import Response
 from crossdock.config.project.project import Project
 from crossdock.console.actions import permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.sign_off_page import totals_table
+from crossdock.console.sign_off_report_page import totals_table
 from crossdock.console.visits import Visit
+from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.migration_status import MigrationStatus, migration_status
-from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
 from crossdock.migration.sign_off_report import exceptions_of
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.runs.differences import MEANINGS
+from crossdock.runs.difference_classes import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text

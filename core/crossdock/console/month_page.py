@@ -36,7 +36,7 @@ def show_month(visit: Visit) -> Response:
     if first is None or not 1990 <= first.year < 2200:
         raise PageError(400, f"{visit.path_params['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs()
-    resources = {} if problem else visit.project().resources
+    resources = {} if problem else visit.project().resource_by_stream
     with visit.reading() as tx:
         month = month_summary(tx, jobs, resources, first, visit.now)
     return visit.show(

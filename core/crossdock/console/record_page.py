@@ -116,8 +116,8 @@ def _page(
         named={name: value for name, value in named.items() if value},
         version=_version_values(version, personal) if version is not None and may_see else None,
         shows_data=shows_data,
-        data_address=visit.link("record", **named, **_chosen_parameters(visit), show="data"),
-        hidden_address=visit.link("record", **named, **_chosen_parameters(visit)),
+        data_address=visit.link("record", **named, **_version_and_day(visit), show="data"),
+        hidden_address=visit.link("record", **named, **_version_and_day(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
         mapped=[_mapped_again(visit, project, *each) for each in data.raw] if shows_data and project else [],
         asked_address=visit.link("record", **named),
@@ -186,7 +186,7 @@ class _UnknownError(PageError):
     """The state has no record of this name."""
 
 
-def _chosen_parameters(visit: Visit) -> dict[str, str]:
+def _version_and_day(visit: Visit) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 

@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError, coded
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
-from crossdock.state.queries.open_totals import OpenRecordTotal
+from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage

@@ -14,9 +14,9 @@ from typing import Literal
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
+from crossdock.migration.load_as_rehearsed import check_same_waves, rehearsed_input_factory, stored_rehearsal
 from crossdock.migration.load_pauses import LoadPause, LoadPauses
 from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_counts
-from crossdock.migration.rehearsal_check import check_same_waves, rehearsed_input_factory, stored_rehearsal
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named

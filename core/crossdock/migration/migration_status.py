@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock.config.project.project import Project
+from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.load_duration import time_left
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
-from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves
 from crossdock.state import Migration, Transaction

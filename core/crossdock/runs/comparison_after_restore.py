@@ -26,7 +26,7 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
-from crossdock.runs.differences import Correction
+from crossdock.runs.difference_classes import Correction
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_hash
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
@@ -109,7 +109,7 @@ class BindingVerification:
     def verify(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.read_only() as tx:
-            declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
+            declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.resources_with_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
@@ -149,7 +149,7 @@ class BindingVerification:
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._store_results(comparison, [])
         self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
-        self._verify_contributions(comparison, resource)
+        self._mark_contributions(comparison, resource)
         self.forgotten.add(resource, comparison)
         if not target.resources[resource].write_once:
             self._state.run_transaction(partial(self._end_comparison, resource))
@@ -161,7 +161,7 @@ class BindingVerification:
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.clear_resource(PLATFORM, resource)
 
-    def _verify_contributions(self, comparison: LiveComparison, resource: str) -> None:
+    def _mark_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
@@ -171,9 +171,9 @@ class BindingVerification:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.run_transaction(partial(self._verify_or_bury, kept))
+            self._state.run_transaction(partial(self._mark_verified_or_deleted, kept))
 
-    def _verify_or_bury(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+    def _mark_verified_or_deleted(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
             again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])

@@ -15,7 +15,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bindings_by_id import Bound, InDoubtResult, bindings_to
-from crossdock.runs.differences import UNKNOWN, Correction, Difference
+from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json

@@ -84,7 +84,7 @@ class RunningStreams:
         unverified = {
             name
             for target in self._session.targets.values()
-            for name in tx.unverified.resources(target.name) & written_resources(self._session.project, target)
+            for name in tx.unverified.marked_resources(target.name) & written_resources(self._session.project, target)
             if not target.resources[name].write_once
         }
         if unverified or tx.unverified.has_bindings():

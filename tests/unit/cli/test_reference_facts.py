@@ -9,7 +9,7 @@ from pathlib import Path
 
 import crossdock
 from crossdock.cli.environment import VARIABLES
-from crossdock.cli.exit_codes import MEANINGS
+from crossdock.cli.exit_code_meanings import MEANINGS
 from crossdock.errors import CrossdockError
 
 CORE = Path(crossdock.__path__[0])

@@ -24,7 +24,7 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.growth_checks import AnnouncesFiles
+from crossdock.reading.sources.pauses_between_growth_checks import AnnouncesFiles
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import (
@@ -125,7 +125,7 @@ class Project:
         return {name for name, stream in self._named_streams() if stream.fetches}
 
     @property
-    def resources(self) -> dict[str, str]:
+    def resource_by_stream(self) -> dict[str, str]:
         """The resource of each stream."""
         return {name: scope.resource for name, scope in self.scopes.items()}
 

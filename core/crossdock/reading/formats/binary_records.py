@@ -354,7 +354,7 @@ class BinaryRecords:
         self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
     ) -> NoReturn:
         at = column.at - filled
-        what, held = column.described, data[column.at - 1 : column.end]
+        what, held = column.expected_content, data[column.at - 1 : column.end]
         if column.usage is None and column.decimals is None:
             text = held.decode(self._layout.encoding, "replace")
             bad = next(found.start() for found in re.finditer(_NO_TEXT, text))

@@ -191,7 +191,7 @@ class _FixedWidthRows:
         row = lines.filter(pl.any_horizontal(is_odd for _, _, is_odd in odd)).head(1)
         for name, column, is_odd_here in odd:
             if row.select(is_odd_here).item():
-                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.described}"
+                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.expected_content}"
                 hint = (
                     "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
                 )

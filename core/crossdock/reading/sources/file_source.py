@@ -25,10 +25,10 @@ from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_listing import FileListing, check_intake, file_facts
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
-from crossdock.reading.sources.growth_checks import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.manifests import Manifest, ManifestEntry, read_entries
+from crossdock.reading.sources.pauses_between_growth_checks import Look
 from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.errors import CrossdockError, StateError, with_code
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.growth_checks import GrowthChecks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
+from crossdock.reading.sources.pauses_between_growth_checks import GrowthChecks
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code import AuthorCodeError, guarded

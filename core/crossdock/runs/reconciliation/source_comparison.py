@@ -13,7 +13,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import dry_run
-from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
+from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_hash

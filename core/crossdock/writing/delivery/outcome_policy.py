@@ -55,7 +55,7 @@ class OutcomePolicy:
 
     def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
-        with self._settling_failures_of_code(intent, decisions):
+        with self._settled_if_author_code_fails(intent, decisions):
             self._admit(intent, decisions, looked_up=looked_up)
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
@@ -99,7 +99,9 @@ class OutcomePolicy:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
-        with self._settling_failures_of_code(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
+        with self._settled_if_author_code_fails(
+            intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
+        ):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
             elif self._may_be_executed_since_backup(intent):
@@ -173,7 +175,7 @@ class OutcomePolicy:
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
         rule: Rule | None = None
-        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
+        with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
@@ -209,7 +211,7 @@ class OutcomePolicy:
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
-        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
+        with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             if is_undone or (refused_whole and outcome.status != 401):
@@ -225,11 +227,11 @@ class OutcomePolicy:
         assert profile is not None
         message = f"refused {task.batch_size} records together: {outcome.message}"
         if is_undone or profile.atomic:
-            decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
+            decisions.add_attempt_result(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
             self._retries.retry_in_smaller_batch(task, outcome, decisions)
         else:
             doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
-            decisions.add_attempt(task, doubt, at=self._clock.now())
+            decisions.add_attempt_result(task, doubt, at=self._clock.now())
             self._retries.retry(task, doubt, decisions)
 
     def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -237,7 +239,7 @@ class OutcomePolicy:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
             else:
-                self._settle_failed_code(task, outcome, decisions)
+                self._settle_failed_author_code(task, outcome, decisions)
                 return
         if task.purpose == "ping" and outcome.kind != "throttled":
             self._retries.decide_after_ping(task, outcome, decisions)
@@ -245,8 +247,8 @@ class OutcomePolicy:
         if outcome.kind == "expired":
             self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
             return
-        decisions.keep_receipt(task, outcome)
-        decisions.add_attempt(task, outcome, at=self._clock.now())
+        decisions.keep_batch_receipt(task, outcome)
+        decisions.add_attempt_result(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
             self._retry_throttled(task, outcome, decisions)
             return
@@ -298,25 +300,25 @@ class OutcomePolicy:
         decisions.moved.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(replace(task, purpose="look_up"), after_s, free=True)
 
-    def _settle_failed_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
             self._run.queue.circuit_breaker.record_success()
-        decisions.add_attempt(
+        decisions.add_attempt_result(
             task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now()
         )
         self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
 
     @contextmanager
-    def _settling_failures_of_code(
+    def _settled_if_author_code_fails(
         self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None
     ) -> Iterator[None]:
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
-            self._settle_failed(intent, outcomes.rejected_by_target_code(error), decisions, ambiguous=ambiguous)
+            self._settle_failed(intent, outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
         if self._may_be_executed_since_backup(intent):

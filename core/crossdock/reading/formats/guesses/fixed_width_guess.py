@@ -80,7 +80,7 @@ def _without_begins_in_texts(begins: Sequence[int], lines: Sequence[str], kinds:
         crossing = sum(line[begin - 1] != " " and line[begin] != " " for line in lines) if begin else 0
         is_inside = bool(kept) and before != _BLANK and here == _DIGIT and crossing < len(lines)
         is_end_of_text = (
-            bool(kept) and before == _DIGIT and here == _OTHER and _is_end_of_number(lines, kept[-1], begin)
+            bool(kept) and before == _DIGIT and here == _OTHER and _belongs_to_number_before(lines, kept[-1], begin)
         )
         is_prefix = (
             bool(kept) and here == _DIGIT and begin - kept[-1] <= _PREFIX and _has_no_blank(lines, kept[-1], begin)
@@ -94,7 +94,7 @@ def _has_no_blank(lines: Sequence[str], start: int, end: int) -> bool:
     return all(" " not in line[start:end] for line in lines)
 
 
-def _is_end_of_number(lines: Sequence[str], start: int, at: int) -> bool:
+def _belongs_to_number_before(lines: Sequence[str], start: int, at: int) -> bool:
     """Return whether the character at *at* is the sign, point or overpunched digit of the number before it."""
     return all(line[at] in "+- .,{}ABCDEFGHIJKLMNOPQR" and line[start:at].strip().isdigit() for line in lines) and all(
         line[at + 1 : at + 2] in {"", " "} or line[at + 1].isdigit() for line in lines

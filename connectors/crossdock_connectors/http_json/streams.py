@@ -331,7 +331,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
         following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
-        remarks = f"{self._conditions_left_out}{self._unsuitable_cursor_text(cells)}"
+        remarks = f"{self._conditions_left_out_text}{self._unsuitable_cursor_text(cells)}"
         return Finding(ok=True, text=f"{text}{self._page_size_text(page, is_last=second is None)}{remarks}")
 
     def _unsuitable_cursor_text(self, cells: pl.DataFrame) -> str:
@@ -351,7 +351,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return "" if self.reread else "; no run reads changes that the API shows later than others: see reread"
 
     @property
-    def _conditions_left_out(self) -> str:
+    def _conditions_left_out_text(self) -> str:
         """A warning about a parameter with other conditions, which the first run does not send either."""
         given = self._config.params.items() if self._config.first is None else ()
         texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}

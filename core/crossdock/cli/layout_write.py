@@ -45,7 +45,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     place = absolute_path(out)
     loaded = load(config)
     check_writable(place)
-    if stream not in loaded.scopes:
+    if stream not in loaded.scope_by_stream:
         loaded.selected([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())

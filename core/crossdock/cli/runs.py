@@ -15,7 +15,7 @@ from crossdock.cli.printed_sentences import say, say_how_many_shown
 from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import MOST, common_options, fleet_base, fleet_option, help_example, help_meanings
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.errors import ConfigError, coded
+from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -67,7 +67,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     of_fleet = [(name, run) for name, each in listed.items() for run in each]
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
-        errors = {name: coded(error) for name, error in states.errors.items()}
+        errors = {name: text_with_code(error) for name, error in states.errors.items()}
         page_rendering.write(out, fleet_report_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)

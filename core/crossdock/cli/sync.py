@@ -58,7 +58,7 @@ def sync(
     file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
     often; 70 the tally does not balance; 130 interrupted.
     """
-    from crossdock.runs.run import run
+    from crossdock.runs.init_plan_and_run import run
     from crossdock.runs.timings import Timings
     from crossdock.services.observability.trace_export import traced
 

@@ -219,7 +219,7 @@ class _Loader:
 
 
 def _lowest_estimated_rate(session: Session, wave: NumberedWave) -> float | None:
-    scopes = session.project.scopes
+    scopes = session.project.scope_by_stream
     targets = {scopes[name].target for name in wave.streams}
     estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
     return min((each.rate_per_s for each in estimates if each.rate_per_s is not None), default=None)

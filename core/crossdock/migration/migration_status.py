@@ -40,7 +40,7 @@ def remaining_work_of(
     rehearsal = stored_rehearsal(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None
-    requests, targets, scopes = 0, set[str](), project.scopes
+    requests, targets, scopes = 0, set[str](), project.scope_by_stream
     for each in waves:
         if each.state != "done" and (rehearsed := rehearsal.waves.get(each.wave.name)) is not None:
             requests += max(0, rehearsed.requests - each.delivered)

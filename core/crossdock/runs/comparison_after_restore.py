@@ -51,7 +51,7 @@ def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
 
 
 def written_resources(project: Project, target: Target) -> set[str]:
-    return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
+    return {scope.resource for scope in project.scope_by_stream.values() if scope.target == target.name}
 
 
 class RecordsForgottenByState:
@@ -68,7 +68,7 @@ class RecordsForgottenByState:
         self._last_restored = 0
 
     def add(self, resource: str, comparison: LiveComparison) -> None:
-        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
+        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed_ids_by_content
 
     def add_compared_before(self, compared: AbstractSet[str], last_restored: int) -> None:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
@@ -191,7 +191,7 @@ class BindingVerification:
 
     def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:
-            self._verify_without_look_up(target, resource)
+            self._mark_verified_without_look_up(target, resource)
             return
         comparison = self._new_comparison(target, resource)
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with {target.name}")
@@ -221,7 +221,7 @@ class BindingVerification:
                 code="records_unverified",
             )
 
-    def _verify_without_look_up(self, target: Target, resource: str) -> None:
+    def _mark_verified_without_look_up(self, target: Target, resource: str) -> None:
         """Verify the bindings to a target that cannot be asked, as one that takes files. New records are in doubt."""
 
         def believed(tx: Transaction) -> bool:
@@ -241,7 +241,7 @@ class BindingVerification:
     # ---- results
 
     def _new_comparison(self, target: Target, resource: str) -> LiveComparison:
-        kind, scopes = target.resources[resource], self._session.project.scopes.values()
+        kind, scopes = target.resources[resource], self._session.project.scope_by_stream.values()
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.is_restored()

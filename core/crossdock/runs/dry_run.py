@@ -89,7 +89,7 @@ def plan_with_state(
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
             )
-            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scopes)
+            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))

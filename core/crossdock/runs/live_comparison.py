@@ -321,7 +321,7 @@ class LiveComparison:
     # ---- results
 
     @property
-    def unnamed(self) -> Mapping[str, list[str]]:
+    def unnamed_ids_by_content(self) -> Mapping[str, list[str]]:
         """The ids of records without an external id that the state does not know, by content."""
         return self._unnamed
 

@@ -154,7 +154,7 @@ class AwaitedRecords:
 
     def __init__(self, session: Session, run: ActiveRun) -> None:
         self._state, self._targets = session.state, session.targets
-        scopes, fetching = session.project.scopes, session.project.fetching_streams - run.refused.keys()
+        scopes, fetching = session.project.scope_by_stream, session.project.fetching_streams - run.refused.keys()
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 

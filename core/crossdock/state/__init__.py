@@ -17,7 +17,7 @@ from crossdock.state.tables.bindings import AcceptedBinding, Binding
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.followed_records import FollowedRecord
-from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
+from crossdock.state.tables.inbox import InboxRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.pending_approvals import PendingApproval
@@ -49,7 +49,7 @@ __all__ = [
     "FileFacts",
     "FollowedRecord",
     "FoundRecord",
-    "HintedRecord",
+    "InboxRecord",
     "Intent",
     "Migration",
     "MigrationPart",

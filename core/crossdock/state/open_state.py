@@ -292,7 +292,7 @@ class State:
         with _turn_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
-                    self._lease.confirm(connection)
+                    self._lease.renew(connection)
                 tx = self._new_transaction(connection)
                 yield tx
             if self._keys:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import crossdock
-from crossdock.cli.environment import VARIABLES
+from crossdock.cli.environment_variable_meanings import VARIABLES
 from crossdock.cli.exit_code_meanings import MEANINGS
 from crossdock.errors import CrossdockError
 

@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crossdock.cli.new import (
-    openapi_credentials,
-    openapi_drafts,
+    openapi_credential_proposal,
+    openapi_draft_proposals,
     openapi_examples,
-    openapi_lists,
+    openapi_list_proposals,
     openapi_target_proposal,
     target_code,
 )
-from crossdock.cli.new.openapi_credentials import Credentials
-from crossdock.cli.new.openapi_drafts import DraftProposal, UsedMember
-from crossdock.cli.new.openapi_lists import ListProposal, Paging, SkippedOperation, singular
+from crossdock.cli.new.openapi_credential_proposal import Credentials
+from crossdock.cli.new.openapi_draft_proposals import DraftProposal, UsedMember
+from crossdock.cli.new.openapi_list_proposals import ListProposal, Paging, SkippedOperation, singular
 from crossdock.cli.new.openapi_operations import members
 from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
 from crossdock.cli.new.swagger_conversion import convert_to_openapi_3
@@ -71,13 +71,13 @@ def read_proposal(path: Path, *, with_target: bool, chosen: Collection[str]) -> 
 
 
 def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
-    lists, left_out = openapi_lists.propose_lists(document, chosen)
-    base_url, question = openapi_credentials.server_address(document)
-    found = openapi_credentials.propose_credentials(document, base_url)
+    lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
+    base_url, question = openapi_credential_proposal.server_address(document)
+    found = openapi_credential_proposal.propose_credentials(document, base_url)
     target, refused = (
         openapi_target_proposal.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
     )
-    drafts = [(one, openapi_drafts.propose_draft(document, one)) for one in lists]
+    drafts = [(one, openapi_draft_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
 

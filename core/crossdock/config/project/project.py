@@ -111,7 +111,7 @@ class Project:
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
     @property
-    def adoption_members(self) -> dict[str, str]:
+    def adoption_member_by_stream(self) -> dict[str, str]:
         """The streams that take over records with other names, each with the member that matches them."""
         return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
 
@@ -127,10 +127,10 @@ class Project:
     @property
     def resource_by_stream(self) -> dict[str, str]:
         """The resource of each stream."""
-        return {name: scope.resource for name, scope in self.scopes.items()}
+        return {name: scope.resource for name, scope in self.scope_by_stream.items()}
 
     @property
-    def scopes(self) -> dict[str, Scope]:
+    def scope_by_stream(self) -> dict[str, Scope]:
         return {
             name: connection.scope(stream)
             for connection in self.connections

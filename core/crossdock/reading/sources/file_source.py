@@ -184,7 +184,7 @@ class FileSource:
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
         """Return the content hashes of the files that earlier runs have finished under any version."""
-        return self._known.finished(stream_id).keys()
+        return self._known.finished_files(stream_id).keys()
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
@@ -225,7 +225,7 @@ class FileSource:
     def forget_unaccepted(self) -> None:
         if not (self._spool.is_lasting and self._spool.fetched):
             return
-        accepted = {facts.content_hash for facts in self._known.unfinished()}
+        accepted = {facts.content_hash for facts in self._known.unfinished_files()}
         finished = self._known.contents_finished_by_each(self._facts)
         for content_hash in self._spool.fetched - accepted - self._known.kept_copies().keys():
             done = [content_hash in each for each in finished]

@@ -42,10 +42,10 @@ with the name of each look-up and join of the stream instead, and the rows of th
 class IntakeLog(Protocol):
     """The log of the files that a stream has taken in. A file is finished under one version of a stream."""
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the files finished under *version*, by content hash, including those whose records were undone."""
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         """Return the files accepted and not finished, by content hash."""
 
     def forgotten(self, stream: str, version: str) -> Digests:

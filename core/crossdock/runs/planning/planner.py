@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from crossdock.config.project.connections import guard_stream_code
+from crossdock.config.project.connections import guard_author_code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, specific_first
@@ -104,7 +104,7 @@ class Planner:
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
-            with guard_stream_code(self._bound):
+            with guard_author_code_of_stream(self._bound):
                 for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `count_carried_on` may need it
                     yield read
         except CrossdockError as error:

@@ -68,7 +68,7 @@ class SourceComparison:
     ) -> None:
         self._state, self._project, self._names, self._platform = state, project, names, platform
         self._found, self._chosen, self._decisions = found, chosen, decisions
-        self._scopes = {name: project.scopes[name] for name in names}
+        self._scopes = {name: project.scope_by_stream[name] for name in names}
         self._inputs: dict[str, FullInput] = {}
         self._dropped: dict[str, set[int]] = {}
         self._unseen = {

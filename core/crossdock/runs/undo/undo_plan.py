@@ -192,7 +192,7 @@ def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
 
 def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
     """Check that the config has the streams, and that each still writes where it has delivered."""
-    scopes = session.project.scopes
+    scopes = session.project.scope_by_stream
     for name, scope in sorted(delivered, key=str):
         if name not in scopes:
             hint = f"to undo {title}, add it again, or give it its name again"

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from crossdock.config.project.connections import Connection
-from crossdock.config.project.webhook_hints import checked_hints
+from crossdock.config.project.webhook_hints import checked_webhook_hints
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.runs.named_record_delivery import named_records
@@ -79,7 +79,7 @@ class WebhookEndpoint:
 
     def _named_records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
         found: dict[str, list[tuple[str, ...]]] = {}
-        for number, hint in enumerate(checked_hints(self._connection, self._webhooks, webhook), 1):
+        for number, hint in enumerate(checked_webhook_hints(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
                 raise RecordError("bad_value", f"it is about more than {MOST_HINTS:,} records")
             if not _may_name_record(hint.key):

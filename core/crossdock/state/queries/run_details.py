@@ -68,7 +68,7 @@ class StreamDelivery:
     ended: datetime
 
 
-def summed_by_code(found: Iterable[StreamReasonCount]) -> list[ReasonCount]:
+def summed_by_reason_code(found: Iterable[StreamReasonCount]) -> list[ReasonCount]:
     """Sum up *found* over all streams, the most frequent reason first."""
     records, own = Counter[str](), Counter[str]()
     for each in found:
@@ -87,7 +87,7 @@ class RunDetails:
 
     def reasons(self, run_id: int) -> list[ReasonCount]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        return summed_by_code(self.reasons_by_stream(run_id))
+        return summed_by_reason_code(self.reasons_by_stream(run_id))
 
     def reasons_by_stream(self, run_id: int) -> list[StreamReasonCount]:
         """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""

@@ -133,7 +133,7 @@ class OutcomePolicy:
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
         if intent.http_status == outcomes.ACCEPTED:
-            self._verify_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
+            self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
@@ -290,7 +290,7 @@ class OutcomePolicy:
         else:
             self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
-    def _verify_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
+    def _look_up_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
         intent = task.intent
         intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = outcomes.ACCEPTED, True, True
@@ -353,7 +353,7 @@ class OutcomePolicy:
             case "pending":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
-                self._verify_accepted(replace(task, batch_size=1), decisions, settle_s)
+                self._look_up_accepted(replace(task, batch_size=1), decisions, settle_s)
             case "delivered" if self._awaits_acknowledgement(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
@@ -388,17 +388,17 @@ class OutcomePolicy:
     def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
-            self._verify_gone(task, outcome, decisions)
+            self._look_up_gone(task, outcome, decisions)
         elif intent.operation == "update" and is_gone:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
-            self._verify_refused_delete(task, outcome, decisions)
+            self._look_up_refused_delete(task, outcome, decisions)
         elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
             self._reject_or_stop(task, outcome, decisions)
 
-    def _verify_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
@@ -412,7 +412,7 @@ class OutcomePolicy:
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(replace(task, purpose="look_up"), settle_s, free=True)
 
-    def _verify_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
         if not self._target.resources[task.intent.resource].endpoint.reads:
             decisions.settle("rejected", task.intent, outcome)

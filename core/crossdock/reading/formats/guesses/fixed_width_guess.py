@@ -30,7 +30,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
         return None
     lengths = Counter(map(len, lines))
     length, usual = lengths.most_common(1)[0]
-    typed = _lines_by_code(lines)
+    typed = _lines_by_type_code(lines)
     if typed is not None:
         return _guess_record_types(sample, lines, typed)
     if usual == len(lines):
@@ -135,7 +135,7 @@ def _count_blank_positions(lines: Sequence[str]) -> int:
     return sum(all(line[position] == " " for line in lines) for position in range(len(lines[0])))
 
 
-def _lines_by_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
+def _lines_by_type_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
     """Return the length of codes at the beginning of lines, and the lines of each; None if there are none."""
     found = None
     for size in range(1, min(_LONGEST_CODE, min(map(len, lines)) - 1) + 1):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossdock.cli.environment import VARIABLES
-from crossdock.cli.exit_codes import MEANINGS
+from crossdock.cli.environment_variable_meanings import VARIABLES
+from crossdock.cli.exit_code_meanings import MEANINGS
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.sources.api_client import MAX_ADDRESS, MAX_PAGES

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox.inbox_worker import InboxWorker
 
 
-def work_on_hints(worker: HintWorker, session: Session) -> None:
+def work_on_hints(worker: InboxWorker, session: Session) -> None:
     """Have *worker* deliver what is due, in this thread, and what that leaves to others."""
     for _ in range(5):
         due = session.state.run_read_only(lambda tx: worker.due_work(session.project, tx))

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         Reference,
         WarehouseBinDraft,
     )
+    from crossdock.runs.init_plan_and_run import init, plan, run
     from crossdock.runs.plan_result import PlanListener, PlanResult
-    from crossdock.runs.run import init, plan, run
     from crossdock.runs.run_report import Report
     from crossdock.services.fleet.executors import ExecutorKind
     from crossdock.services.scheduler.daemon import ScheduleTrigger
@@ -57,7 +57,7 @@ _NAMES = {
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "values.records": "RawBatch Record",
-    "runs.run": "init plan run",
+    "runs.init_plan_and_run": "init plan run",
     "runs.run_report": "Report",
     "runs.plan_result": "PlanListener PlanResult",
     "services.fleet.executors": "ExecutorKind",

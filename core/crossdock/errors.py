@@ -187,7 +187,7 @@ def with_code(text: str, code: str | None) -> str:
     return f"{first} [{code}]{newline}{others}" if code else text
 
 
-def coded(error: CrossdockError) -> str:
+def text_with_code(error: CrossdockError) -> str:
     """Return the text of *error* with its code, as each place shows it to people."""
     return with_code(str(error), error.code)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
     from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+    from crossdock.reading.sources.damaged_cell_warnings import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_archiving import ArchiveFolder
     from crossdock.reading.sources.file_listing import check_intake
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.graphql_errors import GraphQLError
     from crossdock.reading.sources.joined_rows import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.manifests import Manifest, MarkerTemplate
-    from crossdock.reading.sources.newest_file_warnings import warnings_about_newest
     from crossdock.reading.sources.overlap_paging import OverlappingPages
     from crossdock.reading.sources.pagination import (
         AfterId,
@@ -93,7 +93,7 @@ _NAMES = {
     "reading.sources.joined_rows": "Joined JoinedFiles Part Rule",
     "reading.sources.file_wait": "Wait",
     "reading.sources.manifests": "Manifest MarkerTemplate",
-    "reading.sources.newest_file_warnings": "warnings_about_newest",
+    "reading.sources.damaged_cell_warnings": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",

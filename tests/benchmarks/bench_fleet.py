@@ -67,13 +67,13 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
     names = [f"t{number:05}" for number in range(tenants)]
     jobs = [{"nightly": job(number, equal=equal)} for number in range(tenants)]
     with closing(FleetDatabase(url)) as database, database.leading("before") as leader:
-        leader.forget_tenants(list(database.jobs()))
+        leader.forget_tenants(list(database.job_facts_by_tenant()))
         leader.write_jobs({name: [known(number)] for number, name in enumerate(names)})
     began, connections = time.perf_counter(), list[object]()
     with closing(FleetDatabase(url)) as database:
         event.listen(database._engine, "connect", lambda raw, _: connections.append(raw))
         with database.leading("after"):
-            facts, schedule = database.jobs(), FleetSchedule()
+            facts, schedule = database.job_facts_by_tenant(), FleetSchedule()
             for name, configs in zip(names, jobs, strict=True):
                 schedule.put(name, configs, facts[name].values(), NOW)
             calls = [

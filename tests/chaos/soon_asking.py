@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from crossdock.reading.sources import retried_requests
-from crossdock.services.inbox import hint_worker
+from crossdock.services.inbox import inbox_worker
 from crossdock.services.scheduler import daemon, monitored_scheduler
 from crossdock.state import open_state
 
@@ -30,8 +30,8 @@ def main() -> None:
     retried_requests.BASE_PAUSE_S = 0.02
     daemon.LOOK_S, daemon.SIGNAL_S = 0.2, 0.05
     monitored_scheduler.REPORT_S = 0.1
-    hint_worker.IDLE_S, hint_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
-    hint_worker.SLOW_S = 0.5
+    inbox_worker.IDLE_S, inbox_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
+    inbox_worker.SLOW_S = 0.5
     if "--fleet" in sys.argv:
         from crossdock.services.fleet import fleet_service
 

@@ -133,7 +133,7 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
             dispatcher = Dispatcher(run, target, allowance, senders, settled.append)
             dispatcher.deliver(_chunks(records))
     with state.begin() as tx:
-        bound = sum(tx.bindings.count().values())
+        bound = sum(tx.bindings.counts_by_resource().values())
         assert tx.intents.unsettled() == []
     assert Counter(item.intent.status for item in settled) == {"delivered": records}
     figures = Figures(

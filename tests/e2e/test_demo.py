@@ -25,7 +25,7 @@ import pytest
 from tests.waiting import eventually
 
 from crossdock.cli.main import main
-from crossdock.cli.safe_console import PlainConsole
+from crossdock.cli.safe_terminal_console import PlainConsole
 from crossdock.config.project import project
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report

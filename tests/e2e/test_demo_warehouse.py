@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from crossdock.cli.main import main
-from crossdock.cli.safe_console import PlainConsole
+from crossdock.cli.safe_terminal_console import PlainConsole
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.warehouse import depot
 

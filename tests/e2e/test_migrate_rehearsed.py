@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
-from crossdock.migration import rehearsal_check
+from crossdock.migration import load_as_rehearsed
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import numbered_waves
@@ -128,7 +128,7 @@ def test_a_source_that_changes_after_the_comparison_is_refused(
             migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")
         return found
 
-    monkeypatch.setattr(rehearsal_check, "read_sources", then_changed)
+    monkeypatch.setattr(load_as_rehearsed, "read_sources", then_changed)
     migrated.load("--rehearsal", file, exit_code=4)
     assert Counter(migrated.created()) == {"customer": 3}
     assert migrated.states()["products"] == ("incomplete", None)

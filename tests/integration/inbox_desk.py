@@ -13,8 +13,8 @@ from tests.hints import work_on_hints
 from crossdock.config.project.project import Project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox.hint_worker import HintWorker, WorkResult
-from crossdock.state import HintedRecord, PendingApproval, RunRecord
+from crossdock.services.inbox.inbox_worker import InboxWorker, WorkResult
+from crossdock.state import InboxRecord, PendingApproval, RunRecord
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
 
@@ -30,7 +30,7 @@ class InboxDesk:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
         self.interrupt, self.ended = threading.Event(), list[WorkResult]()
-        self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda _, worked: self.ended.append(worked))
+        self.worker = InboxWorker(bench.clock, Silent, self.interrupt, lambda _, worked: self.ended.append(worked))
 
     @property
     def project(self) -> Project:
@@ -45,9 +45,9 @@ class InboxDesk:
 
     def hint(self, session: Session, stream: str, *keys: str) -> None:
         with session.state.begin() as tx:
-            tx.inbox.add_hints(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
+            tx.inbox.add_records(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
-    def hints(self, session: Session) -> list[HintedRecord]:
+    def hints(self, session: Session) -> list[InboxRecord]:
         with session.state.read_only() as tx:
             return tx.inbox.listed(limit=1_000)
 
@@ -75,7 +75,7 @@ class InboxDesk:
 def _impatient(bench: Bench) -> Iterator[None]:
     from unittest import mock
 
-    from crossdock.services.inbox import hint_worker
+    from crossdock.services.inbox import inbox_worker
 
-    with mock.patch.object(hint_worker, "IDLE_S", 0.0):
+    with mock.patch.object(inbox_worker, "IDLE_S", 0.0):
         yield

@@ -153,7 +153,7 @@ def test_a_run_logs_to_its_own_logger(
 def test_what_a_server_logs_about_a_defect_is_shown_where_nothing_is_configured() -> None:
     """Only the messages of a run, which its report has too, are left to the program."""
     code = (
-        "import logging, crossdock, crossdock.runs.run\n"
+        "import logging, crossdock, crossdock.runs.init_plan_and_run\n"
         "logging.getLogger('crossdock.serving').error('a defect')\n"
         "logging.getLogger('crossdock.run').error('in the report')"
     )

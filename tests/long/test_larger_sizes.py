@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.chaos.mappings import Bench
 from tests.integration.inbox_desk import InboxDesk
-from tests.integration.test_hint_worker import desk, stop_at_the_limits
+from tests.integration.test_inbox_worker import desk, stop_at_the_limits
 from tests.integration.test_sandbox_webhooks import lose_no_event_and_invent_none
 from tests.integration.test_waiting_across_parts import bench, children_before_their_parents
 from tests.unit.migration.test_source_profile import the_number_of_columns_is_bounded

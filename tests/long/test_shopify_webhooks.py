@@ -12,7 +12,7 @@ from tests.consumers.generated_clients import HERE, NODE, install_npm_packages, 
 from tests.consumers.running import run
 from tests.servers import require
 
-from crossdock.platform.webhook_verification import WebhookScheme, WebhookVerifier, signed_headers
+from crossdock.webhooks import WebhookScheme, WebhookVerifier, signed_headers
 from crossdock_connectors.shop.shopify.webhooks import SCHEMES
 
 SECRET = "hush"

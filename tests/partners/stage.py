@@ -19,12 +19,12 @@ from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
-from crossdock.services.inbox import hint_worker
-from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox import inbox_worker
+from crossdock.services.inbox.inbox_worker import InboxWorker
 from crossdock.services.inbox.receiver import Receiver
 from crossdock.services.inbox.subscriptions import open_subscriptions
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
-from crossdock.state import HintedRecord
+from crossdock.state import InboxRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
@@ -73,10 +73,10 @@ class Project:
         receiver.replace_endpoints(
             endpoints_by_connection(self._project.connections, self.clock), self._project.open_state
         )
-        worker = HintWorker(self.clock, Silent, threading.Event(), lambda *_: None)
+        worker = InboxWorker(self.clock, Silent, threading.Event(), lambda *_: None)
 
         def deliver() -> None:
-            with open_session(self._project, self.clock) as session, mock.patch.object(hint_worker, "IDLE_S", 0.0):
+            with open_session(self._project, self.clock) as session, mock.patch.object(inbox_worker, "IDLE_S", 0.0):
                 work_on_hints(worker, session)
 
         yield deliver
@@ -93,7 +93,7 @@ class Project:
         command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync", *streams, "--json"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def hints(self) -> list[HintedRecord]:
+    def hints(self) -> list[InboxRecord]:
         """The records that are to be fetched."""
         with self._project.read_state() as tx:
             return tx.inbox.listed(limit=10_000)

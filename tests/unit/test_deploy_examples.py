@@ -206,7 +206,7 @@ def test_probes_of_the_schedulers_are_accepted(probe: str, path: str) -> None:
     assert SCHEDULER["args"][SCHEDULER["args"].index("--health") + 1] == f"0.0.0.0:{port['containerPort']}"
     headers = [(b"host", f"10.1.2.3:{port['containerPort']}".encode())]
     scope = {"type": "http", "server": ("10.1.2.3", port["containerPort"]), "headers": headers}
-    assert ServerNames([], "crossdock schedule").refusal(scope) is None
+    assert ServerNames([], "crossdock schedule").refusal_reason(scope) is None
 
 
 def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:

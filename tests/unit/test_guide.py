@@ -26,14 +26,14 @@ from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due_between
 from crossdock.errors import RefusedError
-from crossdock.platform.webhook_verification import Reason, WebhookScheme, WebhookVerifier
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.services.inbox import hint_worker, receiver, webhook_endpoints, webhook_writer
+from crossdock.services.inbox import inbox_worker, receiver, webhook_endpoints, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S
 from crossdock.values import exact_json
+from crossdock.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 
 
@@ -59,7 +59,7 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
     """The pages on webhooks have the times and numbers of the code, and every reason for which one is not processed."""
     pages = [*sorted((DOCS / "how_to").glob("listen/*.md")), DOCS / "how_to" / "deploy" / "nginx_or_caddy.md"]
     page = " ".join(" ".join(page.read_text(encoding="utf-8") for page in pages).split())
-    pauses = hint_worker.FIRST_PAUSE.total_seconds(), hint_worker.LONGEST_PAUSE.total_seconds() / 3_600
+    pauses = inbox_worker.FIRST_PAUSE.total_seconds(), inbox_worker.LONGEST_PAUSE.total_seconds() / 3_600
     assert pauses == (1, 1)
     stated = (
         f"is recognized for {webhook_writer.KEPT.days} days",

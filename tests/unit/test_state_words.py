@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from crossdock.cli import records_list
 from crossdock.cli.main import cli
-from crossdock.console import fleet_page
+from crossdock.console import fleet_report_page
 from crossdock.reading.sources import input_summary
 from crossdock.runs import run_lines, run_report
 from crossdock.services.notifications import events
@@ -33,7 +33,7 @@ def test_states_are_those_of_the_words() -> None:
     assert set(get_args(scheduled_runs.Status)) == set(RunState)
     assert set(get_args(events.Status)) == set(events._OUTCOMES) == set(metrics._STATUSES) == ended
     assert set(get_args(run_report.Status)) == ended - {RunState.SKIPPED}
-    assert set(fleet_page._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
+    assert set(fleet_report_page._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
     assert set(records_list._STATES) == {state.option for state in RecordState}

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.yaml_reader import boolean_trap, must_be_text, number_trap
+from crossdock.values.yaml_reader import boolean_trap, not_text_message, number_trap
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_a_word_that_is_a_boolean(text: str, meant: str | None) -> None:
 )
 def test_a_value_that_is_no_text(text: str | None, message: str) -> None:
     """Words are repeated in the message; a number, which may be a secret, is not."""
-    said = must_be_text(text)
+    said = not_text_message(text)
     assert message in said
     assert "17" not in said

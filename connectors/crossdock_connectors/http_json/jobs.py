@@ -122,7 +122,7 @@ class _Exchange:
         if upload.form is not None:
             headers["content-type"], content = self._multipart_form(self._kept_value(upload.form), content)
         self._send_file(upload, upload.method, "upload", content, headers)
-        return self._receipt(200)
+        return self._answer_with_receipt(200)
 
     def resume(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
@@ -137,14 +137,14 @@ class _Exchange:
             return self.start(may_leave)
         if found in state.done or found in state.failed:
             return raising_not_sent(lambda: self._read_results(message, has_failed=found in state.failed))
-        return self._receipt(_PENDING, found)
+        return self._answer_with_receipt(_PENDING, found)
 
     def start(self, may_leave: Callable[[], bool]) -> Answer:
         try:
             self._send_request(self._config.start, "start", may_leave)
         except _LackingError as error:  # it was started
             return _unknown_state_answer(error.message)
-        return self._receipt(_PENDING)
+        return self._answer_with_receipt(_PENDING)
 
     def _request_state(self, request: JobState) -> tuple[str | None, str]:
         body = body_of(self._send_request(request, "state"))
@@ -315,7 +315,7 @@ class _Exchange:
         made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
         return made.headers["content-type"], made.read()
 
-    def _receipt(self, status: int, state: str | None = None) -> Answer:
+    def _answer_with_receipt(self, status: int, state: str | None = None) -> Answer:
         receipt = exact_json.dumps({name: value for name, value in self._kept.items() if name != NAME})
         return Answer(status, {} if state is None else {"state": state}, receipt)
 

@@ -77,7 +77,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
         self.whole_groups = config.whole_groups
-        self._left_out = _filters_before_expansion(config) if config.expand else ()
+        self._left_out = _filters_before_member_requests(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
@@ -329,9 +329,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         second = next(pages, None)
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
-        following = self._next_page_text(page, second)
+        following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
-        remarks = f"{self._conditions_left_out}{self._unsuitable_cursor_text(cells)}"
+        remarks = f"{self._conditions_left_out_text}{self._unsuitable_cursor_text(cells)}"
         return Finding(ok=True, text=f"{text}{self._page_size_text(page, is_last=second is None)}{remarks}")
 
     def _unsuitable_cursor_text(self, cells: pl.DataFrame) -> str:
@@ -351,7 +351,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return "" if self.reread else "; no run reads changes that the API shows later than others: see reread"
 
     @property
-    def _conditions_left_out(self) -> str:
+    def _conditions_left_out_text(self) -> str:
         """A warning about a parameter with other conditions, which the first run does not send either."""
         given = self._config.params.items() if self._config.first is None else ()
         texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}
@@ -388,7 +388,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             " record does not meet other conditions of the request, which are left out without a value (see first)"
         )
 
-    def _next_page_text(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
+    def _describe_second_page(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
         """Describe the *second* page, or why there is none: a wrong pagination reads only the first one."""
         if second is not None:
             number = len(second.items(self._config.records))
@@ -425,7 +425,7 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
                 return
 
 
-def _filters_before_expansion(
+def _filters_before_member_requests(
     config: HttpJsonStreamConfig,
 ) -> Sequence[tuple[Sequence[str], Callable[[dict[str, str | None]], bool]]]:
     """Return the columns and conditions of filters that leave a record out before it is expanded, as they do later.

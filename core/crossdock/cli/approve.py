@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -39,7 +39,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     if stream is None or number is None:
         with read_state(config) as (tx, _):
             listed = tx.pending_approvals.listed()
-        known = load(config).scopes if listed else {}
+        known = load(config).scope_by_stream if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
             terminal_output.print_json([_approval_document(each) for each in pending])
@@ -67,7 +67,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
     from crossdock.runs.planning.undo_in_progress import check_not_undone
 
-    check_not_undone(tx, stream, loaded.scopes)
+    check_not_undone(tx, stream, loaded.scope_by_stream)
     pending = tx.pending_approvals.get(stream)
     if pending is None:
         raise ConfigError(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import read_state
-from crossdock.cli.plain_text import say_how_many_shown
+from crossdock.cli.printed_sentences import say_how_many_shown
+from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import MOST, check_utf8, common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 

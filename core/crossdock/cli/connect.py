@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say, warn
+from crossdock.cli.printed_sentences import say, warn
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -61,7 +61,7 @@ def connect(
         if auth.device_url is not None:
             from crossdock.reading.sources import account_owner_consent
 
-            account_owner_consent.give_access_by_device_code(api, auth, clock, _show_code, within_s)
+            account_owner_consent.give_access_by_device_code(api, auth, clock, _show_device_code, within_s)
         else:
             _authorize_in_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
         change.note(before={"connected": was_connected}, after={"connected": True})
@@ -120,5 +120,5 @@ def _show_address(address: str, *, opens: bool) -> None:
         webbrowser.open(address)
 
 
-def _show_code(address: str, code: str) -> None:
+def _show_device_code(address: str, code: str) -> None:
     say("Open this address in a browser, and enter the code:", f"  {address}", f"  {code}", err=True)

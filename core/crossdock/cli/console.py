@@ -11,7 +11,7 @@ from crossdock.cli.console_accounts import account
 from crossdock.cli.console_options import ConsoleOptions, console_options, fleet_tenants, single_tenant
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import address_option
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import config_option, fleet_base, fleet_option, help_example, overrides
 
 _address = address_option(

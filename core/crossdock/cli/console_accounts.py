@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import help_example
 from crossdock.errors import ConfigError
 

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import as_json as json_option
 from crossdock.cli.shared_options import check_utf8, echo_document, help_example
 from crossdock.values import explanations

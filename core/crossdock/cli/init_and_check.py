@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, with_code

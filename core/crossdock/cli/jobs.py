@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.printed_sentences import say, say_how_many_shown
+from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.shared_options import MOST, as_json, config_option, help_example, help_meanings
 from crossdock.values.state_words import RunState
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -45,7 +45,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     place = absolute_path(out)
     loaded = load(config)
     check_writable(place)
-    if stream not in loaded.scopes:
+    if stream not in loaded.scope_by_stream:
         loaded.selected([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())

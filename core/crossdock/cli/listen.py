@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.plain_text import say, warn
+from crossdock.cli.printed_sentences import say, warn
+from crossdock.cli.project_and_state import load
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.shared_options import common_options, config_option, help_example
 

@@ -19,9 +19,9 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import selected_config
-from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, coded
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, text_with_code
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
@@ -173,7 +173,7 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
-        say(*f"crossdock: {coded(error)}".split("\n"), err=True)
+        say(*f"crossdock: {text_with_code(error)}".split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
         _show_usage(error)
@@ -192,7 +192,7 @@ def _show_unexpected_error(error: BaseException) -> int:
 
     found = error_of_author(error)
     if found is not None:
-        say(*f"crossdock: {coded(found)}".split("\n"), err=True)
+        say(*f"crossdock: {text_with_code(found)}".split("\n"), err=True)
         return found.exit_code
     if isinstance(error, SystemExit):
         raise error

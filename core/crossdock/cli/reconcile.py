@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -23,7 +23,7 @@ from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.differences import Class, Difference
+    from crossdock.runs.difference_classes import Class, Difference
     from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 
 _SHOWN = 50

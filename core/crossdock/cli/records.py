@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
+from crossdock.cli.project_and_state import load
 from crossdock.cli.records_list import INBOX, OPEN, list_
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
@@ -110,7 +110,7 @@ def drop_(
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
     with logged_change(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
-            text = counted(number := _drop_hints(loaded, choice, change, yes=yes), "record")
+            text = counted(number := _drop_from_inbox(loaded, choice, change, yes=yes), "record")
         else:
             number, text = _drop_records(loaded, choice, state, change, yes=yes)
     terminal_output.print_result({"dropped": number}, f"dropped {text}", as_json=as_json)
@@ -155,7 +155,7 @@ def _drop_records(
     return number, text
 
 
-def _drop_hints(loaded: Project, choice: RecordFilter, change: Change, *, yes: bool) -> int:
+def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, yes: bool) -> int:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
         hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.printed_sentences import say, say_how_many_shown
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import (
     MOST,
     check_utf8,
@@ -138,8 +138,8 @@ def _list_of_tenant(
     from crossdock.runs.open_records import matching_items, without_data
 
     with loaded.read_state() as tx:
-        scopes = open_records.unverified_scopes(loaded, choice)
-        totals = open_records.counts(tx, choice, scopes)
+        scopes = open_records.stream_by_unverified_scope(loaded, choice)
+        totals = open_records.counts_by_state(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})

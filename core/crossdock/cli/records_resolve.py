@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -82,7 +82,7 @@ def resolve_(
         if not not_delivered:
             operator_actions.check_target_id(intents, delivered_as)
         if delivered_as is not None:
-            text = _check_id_at_target(loaded, intents, delivered_as, no_lookup=no_lookup)
+            text = _look_up_and_describe_id(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)
         elif key is None:
             what = "delivered" if delivered else "not delivered, so that the next sync sends them"
@@ -107,7 +107,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     from crossdock.writing.delivery import operator_actions
 
     loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()
-    scope = loaded.scopes.get(stream)
+    scope = loaded.scope_by_stream.get(stream)
     if scope is None or choice.key is None:
         loaded.selected([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
@@ -179,7 +179,7 @@ def _resolve(
         state.run_transaction(resolve)
 
 
-def _check_id_at_target(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
+def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
     from crossdock.runs.operator_look_ups import open_look_ups
 

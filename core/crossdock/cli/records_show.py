@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
+from crossdock.cli.project_and_state import load
 from crossdock.cli.records_list import INBOX, OPEN
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError

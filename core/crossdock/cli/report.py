@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.runs import run_or_newest
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
@@ -57,11 +57,11 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
 
 
 def _report_run(run: int | None, out: Path | None, config: Path) -> None:
-    from crossdock.console import page_rendering, run_page
+    from crossdock.console import page_rendering, run_report_page
 
     with read_state(config) as (tx, tenant):
         found = run_or_newest(tx, run)
-        page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+        page = run_report_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     path = out or Path(f"run-{found.id}.html")
     page_rendering.write(path, page)
     say(f"run {found.id}: {found.status}; report written to {path}")
@@ -76,7 +76,7 @@ def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -
         raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11", code="option_value_invalid")
     loaded, now = load(config), SystemClock().now()
     with loaded.read_state() as tx:
-        month = month_summary(tx, loaded.jobs, loaded.resources, first, now)
+        month = month_summary(tx, loaded.jobs, loaded.resource_by_stream, first, now)
     path = out or (None if as_json else Path(f"{month.name}.html"))
     if path is not None:
         page_rendering.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))

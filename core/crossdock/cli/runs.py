@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import read_state
-from crossdock.cli.plain_text import say, say_how_many_shown
+from crossdock.cli.printed_sentences import say, say_how_many_shown
+from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import MOST, common_options, fleet_base, fleet_option, help_example, help_meanings
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.errors import ConfigError, coded
+from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -59,7 +59,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_how_many_shown(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.console import fleet_page, page_rendering
+    from crossdock.console import fleet_report_page, page_rendering
 
     states = FleetStates(fleet, fleet_base(config))
     counted_runs = dict(states.each(partial(_runs_and_total, limit=limit)))
@@ -67,8 +67,8 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     of_fleet = [(name, run) for name, each in listed.items() for run in each]
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
-        errors = {name: coded(error) for name, error in states.errors.items()}
-        page_rendering.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
+        errors = {name: text_with_code(error) for name, error in states.errors.items()}
+        page_rendering.write(out, fleet_report_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
@@ -129,9 +129,9 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _details(tx, found) if as_json else {}
         if out:
-            from crossdock.console import page_rendering, run_page
+            from crossdock.console import page_rendering, run_report_page
 
-            page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+            page = run_report_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
         page_rendering.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import as_json, help_example
 from crossdock.errors import ConfigError
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.config_loading import load
 from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.project_and_state import load
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.shared_options import as_json, config_option, fleet_base, fleet_option, help_example
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from crossdock.cli import terminal_output
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.service import interruptible_service
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between

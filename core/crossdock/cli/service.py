@@ -20,7 +20,7 @@ import click
 from crossdock.cli.console_options import ConsoleOptions, single_tenant
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.errors import ConfigError, CrossdockError, coded
+from crossdock.errors import ConfigError, CrossdockError, text_with_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -63,7 +63,7 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
-    from crossdock.services.inbox.hint_worker import WORKS_AT_ONCE, HintWorker, Partners, WorkResult
+    from crossdock.services.inbox.inbox_worker import WORKS_AT_ONCE, InboxWorker, Partners, WorkResult
     from crossdock.services.inbox.receiver import RefusedCounts
     from crossdock.services.observability.health import serve as serve_health
     from crossdock.services.observability.metrics import Metrics
@@ -102,10 +102,10 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         if listens:
 
             def on_end(partners: Partners, worked: WorkResult) -> None:
-                stderr_log.log_hint_work(partners, worked)
+                stderr_log.log_inbox_work(partners, worked)
                 metrics.count_requests(worked.requests, worked.throttled)
 
-            worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end, daemon.wake)
+            worker = InboxWorker(clock, stderr_log.WebhookLog, interrupt, on_end, daemon.wake)
         if options.listen is not None and worker is not None:
             stack.callback(report_refused_webhooks, refused, metrics)  # of the last seconds
             receiver = stack.enter_context(_serve_receiver(loaded, options.listen, refused, worker.wake))
@@ -219,7 +219,7 @@ def _reload_on_sighup(
             if receiver is not None:
                 receiver.replace_endpoints(_endpoints(fresh), fresh.open_state)
         except CrossdockError as error:
-            LOGGER.error("SIGHUP: the config was not reloaded: %s", coded(error))
+            LOGGER.error("SIGHUP: the config was not reloaded: %s", text_with_code(error))
             return None
         LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs) or "webhooks")
         return _Reloaded(fresh, notifier)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, read_state
+from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, size_text

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import MOST, common_options, help_example
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.plain_text import say, warn
+from crossdock.cli.printed_sentences import say, warn
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import (
     as_json,
     check_each_utf8,
@@ -58,7 +58,7 @@ def sync(
     file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
     often; 70 the tally does not balance; 130 interrupted.
     """
-    from crossdock.runs.run import run
+    from crossdock.runs.init_plan_and_run import run
     from crossdock.runs.timings import Timings
     from crossdock.services.observability.trace_export import traced
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from crossdock.cli.plain_text import say
-from crossdock.errors import ConfigError, CrossdockError, coded, worst_exit_code
+from crossdock.cli.printed_sentences import say
+from crossdock.errors import ConfigError, CrossdockError, text_with_code, worst_exit_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -47,7 +47,7 @@ class FleetStates:
                     yield path.stem, result
                 except CrossdockError as error:
                     self.errors[path.stem] = error
-                    say(*f"crossdock: {path.stem}: {coded(error)}".split("\n"), err=True)
+                    say(*f"crossdock: {path.stem}: {text_with_code(error)}".split("\n"), err=True)
 
     def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project

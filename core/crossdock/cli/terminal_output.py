@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.plain_text import say, warn
+from crossdock.cli.printed_sentences import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.runs import run_lines
@@ -32,7 +32,7 @@ SHOWN_WAIT, LONG_WAIT = (
 
 
 def output_console() -> Console:
-    from crossdock.cli.safe_console import PlainConsole
+    from crossdock.cli.safe_terminal_console import PlainConsole
 
     return PlainConsole()
 
@@ -139,7 +139,7 @@ def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
     if not wanted:
         yield WarningsOnly()
         return
-    from crossdock.cli.safe_console import PlainConsole
+    from crossdock.cli.safe_terminal_console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 
@@ -42,7 +42,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     loaded = load(config)
     with loaded.read_state() as tx:
         in_inbox = tx.inbox.count(filter_of_options(stream, name, None, None))
-        found, first_line = RecordSearch(tx, loaded.scopes).find(name)
+        found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
             record_lines.add_changes(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]

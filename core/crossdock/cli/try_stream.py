@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import absolute_path
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock

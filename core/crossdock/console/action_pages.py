@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_actions
 from crossdock.console.audit import subject_cell
-from crossdock.console.code_page import codes_in, meanings
+from crossdock.console.code_page import error_codes_in, meanings
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
 from crossdock.console.visits import PageError, Visit
@@ -134,7 +134,7 @@ def show_command(visit: Visit) -> Response:
         started=_time(command.started_at),
         result=result_text(command),
         output=printed,
-        explained=meanings(visit, codes_in(printed)),
+        explained=meanings(visit, error_codes_in(printed)),
         can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
         apply=visit.link("do", "apply", plan=command.id),
     )
@@ -220,12 +220,12 @@ def _preview_page(
         last="" if found.obstacle else visit.commands().last_id(_action_and_fields(action, given)),
         title=_title(action, given),
         found=found,
-        running="" if found.obstacle or not action.needs_state else _running(visit),
+        running="" if found.obstacle or not action.needs_state else _running_run_notice(visit),
         warning=warning,
     )
 
 
-def _running(visit: Visit) -> str:
+def _running_run_notice(visit: Visit) -> str:
     with visit.reading() as tx:
         active = tx.runs.listed(limit=1, status="running")
     return "".join(

@@ -87,7 +87,7 @@ def _record_filter(given: Fields) -> RecordFilter:
 def _replay_preview(visit: Visit, given: Fields) -> Preview:
     choice, project = _record_filter(given), visit.project()
     with visit.reading() as tx:
-        reasons = [each for each in tx.dead_letters.reason_counts(choice) if each[0] in project.scopes]
+        reasons = [each for each in tx.dead_letters.reason_counts(choice) if each[0] in project.scope_by_stream]
         number = sum(count for _, _, count in reasons)
         takes = _request_count_sentence(tx, number, visit)
     if not number:

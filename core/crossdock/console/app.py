@@ -80,10 +80,12 @@ class _PageEndpoints:
             session = self._session(request)
             visit = self._visit(request, session)
             if (harmless := address_without_personal_data(visit)) is not None:
-                return session.keep(visit.redirect(harmless), **_cookie_attributes(request))
+                return session.set_cookie_if_missing(visit.redirect(harmless), **_cookie_attributes(request))
             try:
                 if page.role is not None and not visit.person.name:
-                    return session.keep(self._sign_in_response(page, request, visit), **_cookie_attributes(request))
+                    return session.set_cookie_if_missing(
+                        self._sign_in_response(page, request, visit), **_cookie_attributes(request)
+                    )
                 visit = await self._authorized_visit(page, request, visit)
                 form = await session.fields(request) if page.is_form else None
                 limiter = self._for_anybody if page.role is None else self._for_people
@@ -96,7 +98,7 @@ class _PageEndpoints:
                 return Response(status_code=400)  # nobody reads it
             except CrossdockError as error:
                 response = _error_page(visit, PageError(_STATUSES.get(error.exit_code, 500), *_error_texts(error)))
-            return session.keep(response, **_cookie_attributes(request))
+            return session.set_cookie_if_missing(response, **_cookie_attributes(request))
 
         return answer
 
@@ -200,7 +202,7 @@ def _protected(served: ASGIApp, names: ServerNames) -> ASGIApp:
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        refusal = names.refusal(scope)
+        refusal = names.refusal_reason(scope)
         endpoints = PlainTextResponse(f"{refusal}\n", 403) if refusal else served
         await endpoints(scope, receive, send_with_headers)
 

@@ -19,7 +19,7 @@ _SAMPLE = 20  # records of each
 def show_approvals(visit: Visit) -> Response:
     """Show what waits for approval, or is approved and not executed yet, with some of the records."""
     project, problem = project_or_problem(visit)
-    scopes = {} if project is None else project.scopes
+    scopes = {} if project is None else project.scope_by_stream
     with visit.reading() as tx:
         found = tx.pending_approvals.listed()
         shown = [_approval_values(visit, tx, each, scopes.get(each.stream)) for each in found if each.stream in scopes]

@@ -38,7 +38,7 @@ def meanings(visit: Visit, codes: Iterable[str | None]) -> list[Link]:
     return [Link(code, visit.link("codes", code)) for code in dict.fromkeys(codes) if code in known]
 
 
-def codes_in(text: str) -> list[str]:
+def error_codes_in(text: str) -> list[str]:
     """Return the codes of the errors in what a command has printed."""
     return _CODE.findall(text)
 

@@ -12,7 +12,7 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
-from crossdock.errors import CrossdockError, coded, with_code
+from crossdock.errors import CrossdockError, text_with_code, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import limit_text
@@ -129,7 +129,7 @@ def _address_or_error(connection: Connection) -> str:
     try:
         return connection.address
     except CrossdockError as error:  # code of the connector failed
-        return coded(error)
+        return text_with_code(error)
 
 
 # ---- credentials
@@ -162,7 +162,7 @@ def authorization_tokens(connection: Connection, now: datetime) -> Iterator[Cred
     try:
         path, stored = api.auth.file.path, api.auth.file.read()
     except CrossdockError as error:
-        yield Credential("tokens", "", coded(error), is_usable=False)
+        yield Credential("tokens", "", text_with_code(error), is_usable=False)
         return
     if stored is None:
         advice = f"nobody gave access yet: crossdock connect {connection.name}"

@@ -20,7 +20,7 @@ from crossdock.errors import CrossdockError, with_code
 from crossdock.services.inbox.subscriptions import open_subscriptions
 from crossdock.services.system_check import findings
 from crossdock.state import RunRecord, Transaction
-from crossdock.state.tables.inbox import HintCount
+from crossdock.state.tables.inbox import InboxCount
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.state_words import RecordState
@@ -47,7 +47,7 @@ def show_connections(visit: Visit) -> Response:
             connection_facts.facts_of_platform(tx, project, runs, now),
             *(connection_facts.facts_of_connection(tx, project, each, runs, now) for each in project.connections),
         ]
-        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.hint_counts()
+        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.counts_by_stream()
         unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
     night = runs_of_night(runs, now)
     return visit.show(
@@ -59,7 +59,7 @@ def show_connections(visit: Visit) -> Response:
         night=night_plot(night, now),
         runs=table(_RUNS, (_run_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
         details=[_connection_details(visit, project, each) for each in facts],
-        hints=table(_HINTS, (_hint_row(visit, each) for each in hints), kind="numbers"),
+        hints=table(_HINTS, (_inbox_row(visit, each) for each in hints), kind="numbers"),
         received=table(_RECEIVED, ((name, *numbers, instant_text(at)) for name, *numbers, at in received)),
         unreadable=table(_PROBLEMS, ((instant_text(at), *texts) for at, *texts in unreadable)),
         other_targets=len(project.targets(visit.console.clock)) > 1,
@@ -216,7 +216,7 @@ def _run_row(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
     )
 
 
-def _hint_row(visit: Visit, each: HintCount) -> tuple[Cell, ...]:
+def _inbox_row(visit: Visit, each: InboxCount) -> tuple[Cell, ...]:
     number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option, stream=each.stream))
     return each.stream, number, each.failing, instant_text(each.first_at)
 

@@ -12,14 +12,14 @@ from starlette.responses import Response
 from crossdock.config.project.project import Project
 from crossdock.console.actions import permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.sign_off_page import totals_table
+from crossdock.console.sign_off_report_page import totals_table
 from crossdock.console.visits import Visit
+from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.migration_status import MigrationStatus, migration_status
-from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
 from crossdock.migration.sign_off_report import exceptions_of
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.runs.differences import MEANINGS
+from crossdock.runs.difference_classes import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
@@ -57,7 +57,7 @@ def show_migration(visit: Visit) -> Response:
         found=found,
         migration=migration,
         waves=[] if found is None else [_wave_values(visit, found, each) for each in found.status.waves],
-        forecast=None if found is None else _forecast(found),
+        forecast=None if found is None else _forecast_text(found),
         reconciled=_last_reconciliation(visit, project, migration),
         actions=[] if project.migration is None else _actions(visit, migration),
         runs=None if found is None else table(_RUNS, (_run_row(visit, *each) for each in found.runs), kind="runs"),
@@ -114,7 +114,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
     migration, streams = status.migration, sorted(name for each in status.waves for name in each.wave.streams)
     runs, approvals, required, rehearsed = list[tuple[str, str, RunRecord]](), {}, list[Requirement](), {}
     if migration is not None:
-        approvals = tx.migrations.approvals(migration.id)
+        approvals = tx.migrations.approval_by_wave(migration.id)
         for run in tx.migrations.runs(migration.id):
             if (record := tx.runs.get(run.run_id)) is not None:
                 runs.append((run.kind, run.wave or "", record))
@@ -124,10 +124,10 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         if migration.signed_off_at is None:
             exceptions = exceptions_of(tx, project, migration, streams)
             required = [
-                *requirements(tx, migration, status.waves, project.scopes, None),
+                *requirements(tx, migration, status.waves, project.scope_by_stream, None),
                 Requirement(_EXCEPTIONS, list(unaccepted_exceptions(exceptions, None))),
             ]
-    writers = {scope: name for name, scope in project.scopes.items()}
+    writers = {scope: name for name, scope in project.scope_by_stream.items()}
     return MigrationFacts(
         status, tx.open_record_counts.by_stream(streams, writers), rehearsed, approvals, runs, required, now
     )
@@ -185,7 +185,7 @@ def _count_cells(
         yield "0"
 
 
-def _forecast(found: MigrationFacts) -> str:
+def _forecast_text(found: MigrationFacts) -> str:
     left = found.status.left
     text = found.status.forecast
     if left is None or left.lasts is None or not text:
@@ -212,7 +212,7 @@ def _last_reconciliation(visit: Visit, project: Project, migration: Migration | 
 
 def _difference_row(visit: Visit, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
     name, number = each["class"], each["records"]
-    writers = [stream for stream, scope in project.scopes.items() if scope.resource == each["resource"]]
+    writers = [stream for stream, scope in project.scope_by_stream.items() if scope.resource == each["resource"]]
     parts = ("records", _STATES[name].option) if name in _STATES else ("records",)
     address = visit.link(*parts, stream=writers[0] if len(writers) == 1 else None)
     return name, each["resource"].replace("_", " "), Link(f"{number:,}", address), MEANINGS.get(name, "")

@@ -36,7 +36,7 @@ def show_month(visit: Visit) -> Response:
     if first is None or not 1990 <= first.year < 2200:
         raise PageError(400, f"{visit.path_params['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs()
-    resources = {} if problem else visit.project().resources
+    resources = {} if problem else visit.project().resource_by_stream
     with visit.reading() as tx:
         month = month_summary(tx, jobs, resources, first, visit.now)
     return visit.show(
@@ -82,13 +82,13 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
 def _trends_table(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:
     columns = ("", month.name, month_name(month_before(month.first)), "change")
     rows = (
-        (each.name, Link(f"{each.number:,}", addresses.get(each.name, "")), each.before, _change(each))
+        (each.name, Link(f"{each.number:,}", addresses.get(each.name, "")), each.before, _change_text(each))
         for each in trends
     )
     return table(columns, rows, kind="numbers")
 
 
-def _change(trend: Trend) -> str:
+def _change_text(trend: Trend) -> str:
     if trend.number == trend.before:
         return "none"
     if not trend.before:

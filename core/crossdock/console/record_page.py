@@ -19,7 +19,7 @@ from crossdock.console.personal_data_access import log_access_if_shown
 from crossdock.console.record_actions import actions_of
 from crossdock.console.records import parent_address, project_or_problem, query_parameter
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError, UnavailableError, coded
+from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_lines, tried_records
 from crossdock.runs.open_records import Item
 from crossdock.runs.operator_look_ups import open_look_ups
@@ -116,8 +116,8 @@ def _page(
         named={name: value for name, value in named.items() if value},
         version=_version_values(version, personal) if version is not None and may_see else None,
         shows_data=shows_data,
-        data_address=visit.link("record", **named, **_chosen_parameters(visit), show="data"),
-        hidden_address=visit.link("record", **named, **_chosen_parameters(visit)),
+        data_address=visit.link("record", **named, **_version_and_day(visit), show="data"),
+        hidden_address=visit.link("record", **named, **_version_and_day(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
         mapped=[_mapped_again(visit, project, *each) for each in data.raw] if shows_data and project else [],
         asked_address=visit.link("record", **named),
@@ -137,7 +137,7 @@ def _page(
 
 def _history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> RecordHistory:
     """Return the record that is named. Raises PageError if the state does not know it."""
-    search, key = RecordSearch(tx, {} if project is None else project.scopes), named["key"]
+    search, key = RecordSearch(tx, {} if project is None else project.scope_by_stream), named["key"]
     if not key:
         raise PageError(400, "The address names no key.", "Search for the record on the page of records.")
     if named["stream"]:
@@ -186,7 +186,7 @@ class _UnknownError(PageError):
     """The state has no record of this name."""
 
 
-def _chosen_parameters(visit: Visit) -> dict[str, str]:
+def _version_and_day(visit: Visit) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 
@@ -341,7 +341,7 @@ def _mapped_again(
     try:
         tried = map_again(project, identity, dict(raw), clock=visit.console.clock) if raw else None
     except CrossdockError as error:
-        shown["problem"] = coded(error)
+        shown["problem"] = text_with_code(error)
     if tried is None:
         nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
         shown["problem"] = shown["problem"] or nothing
@@ -381,7 +381,7 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     """Return what the source has, what the mapping makes of it, and beside that what the target *accepted* last."""
     read: dict[str, Any] = {"of": found.bound.name, "problem": "", "record": table((), []), "members": table((), [])}
     if found.error is not None:
-        return read | {"problem": coded(found.error)}
+        return read | {"problem": text_with_code(found.error)}
     if not found.records:
         left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
         return read | {"problem": left_out or "The source has no such record."}

@@ -13,7 +13,7 @@ from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError, coded
+from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
@@ -32,7 +32,7 @@ def show_overview(visit: Visit) -> Response:
     """Show how many records are open in each state, or what a search has found."""
     wanted, in_messages = query_parameter(visit, "q"), visit.query.get("in") == "messages"
     project, problem = project_or_problem(visit)
-    scopes = {} if project is None else project.scopes
+    scopes = {} if project is None else project.scope_by_stream
     found, first_line, elsewhere, files = list[RecordHistory](), None, list[tuple[str, Table]](), 0
     with visit.reading() as tx:
         if not wanted:
@@ -80,8 +80,8 @@ def _search_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
 
 def _counts(visit: Visit, tx: Transaction, choice: RecordFilter, project: Project | None) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
-    scopes = {} if project is None else open_records.unverified_scopes(project, choice)
-    return _counts_table(visit, open_records.counts(tx, choice, scopes), choice)
+    scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
+    return _counts_table(visit, open_records.counts_by_state(tx, choice, scopes), choice)
 
 
 def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: RecordFilter) -> Table:
@@ -119,8 +119,8 @@ def show_records_in_state(visit: Visit) -> Response:
     kind, choice, name = state.option, filter_of_address(visit), query_parameter(visit, "group")
     by_source, after = visit.query.get("by") == "file", query_parameter(visit, "after")
     project, problem = project_or_problem(visit)
-    streams = {} if project is None else project.scopes
-    scopes = {} if project is None else open_records.unverified_scopes(project, choice)
+    streams = {} if project is None else project.scope_by_stream
+    scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
     with visit.reading() as tx:
         group = open_record_pages.waiting_group(tx, streams, name) if name else None
         if name and group is None:
@@ -249,4 +249,4 @@ def project_or_problem(visit: Visit) -> tuple[Project | None, str]:
     try:
         return visit.project(), ""
     except CrossdockError as error:
-        return None, coded(error)
+        return None, text_with_code(error)

@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.console import run_page
+from crossdock.console import run_report_page
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
 from crossdock.console.personal_data_access import log_access_if_shown
 from crossdock.console.run_calendar import parse_business_date
-from crossdock.console.run_page import Reader
+from crossdock.console.run_report_page import Reader
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
@@ -66,7 +66,9 @@ def show_run(visit: Visit) -> Response:
     with visit.reading() as tx:
         run = run_of_address(visit, tx)
         tenant = visit.of_tenant
-        shown = run_page.template_values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
+        shown = run_report_page.template_values(
+            tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader
+        )
     is_offered = visit.may_see_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),

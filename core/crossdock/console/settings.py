@@ -21,7 +21,7 @@ from crossdock.console.actions import permitted_actions
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.schedule_calendar import DAYS, schedule_calendar
 from crossdock.console.visits import Visit
-from crossdock.errors import ConfigError, coded
+from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.state import RunConfig, Transaction
 from crossdock.values.display_texts import counted
@@ -44,7 +44,7 @@ def show_settings(visit: Visit) -> Response:
         project, errors = tenant.project(), []
         settings = list(effective_settings(project))
     except ConfigError as error:
-        project, settings, errors = None, [], coded(error).split("\n")
+        project, settings, errors = None, [], text_with_code(error).split("\n")
     with visit.reading() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
         then = tx.run_configs.last()
@@ -156,5 +156,5 @@ def _config_and_state_differences(tx: Transaction, project: Project) -> Iterator
     for name in sorted(project.jobs.keys() - known.keys()):
         yield f"The job {name} has not run yet."
     read = {name: run.id for run in reversed(tx.runs.listed(limit=_LOOKED_AT)) for name in run.tally or {}}
-    for name in sorted(read.keys() - project.scopes.keys()):
+    for name in sorted(read.keys() - project.scope_by_stream.keys()):
         yield f"The stream {name} is no more in the config; run {read[name]} was the last that read it."

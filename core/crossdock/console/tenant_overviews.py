@@ -13,11 +13,11 @@ from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
-from crossdock.errors import CrossdockError, coded
+from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
-from crossdock.state.queries.open_totals import OpenRecordTotal
+from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage
@@ -224,7 +224,7 @@ class Overviews:
         try:
             jobs |= tenant.project().jobs
         except CrossdockError as error:
-            problem = coded(error)  # the state is shown although the config is wrong
+            problem = text_with_code(error)  # the state is shown although the config is wrong
         with self._tenants.reading(tenant) as tx:
             return read_overview(tx, jobs, self._clock.now(), problem)
 

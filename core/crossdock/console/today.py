@@ -12,7 +12,7 @@ from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, worst_first
 from crossdock.console.visits import Visit, address, tenant_address
-from crossdock.errors import coded
+from crossdock.errors import text_with_code
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
@@ -32,7 +32,7 @@ def show_all_tenants(visit: Visit) -> Response:
         return visit.redirect(tenant_address(only.name))
     known = console.overviews.known()
     seen = [(name, found) for name, found in known.found.items() if visit.person.role_at(name)]
-    errors = [(name, coded(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
+    errors = [(name, text_with_code(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
     wanted = visit.query.get("show", "")
     shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.condition == wanted]
     todo = sorted(

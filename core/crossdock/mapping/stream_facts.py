@@ -123,14 +123,14 @@ def removal_problem(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_de
             "needs mode: snapshot, or deleted, or reread with finds_gone:"
             " only a list of everything or a mark shows that a record is gone"
         )
-    return _not_deletable(kind) if on_gone == "delete" else _not_archivable(kind)
+    return _reason_not_deletable(kind) if on_gone == "delete" else _reason_not_archivable(kind)
 
 
-def _not_deletable(kind: ResourceType) -> str | None:
+def _reason_not_deletable(kind: ResourceType) -> str | None:
     return None if kind.deletes else f"delete is impossible: {kind.name} has no delete; choose nothing or archive"
 
 
-def _not_archivable(kind: ResourceType) -> str | None:
+def _reason_not_archivable(kind: ResourceType) -> str | None:
     if kind.write_once:
         return f"archive is impossible: {kind.name} is written once, and never changed; choose nothing or delete"
     if "active" in {field.alias or name for name, field in kind.draft.model_fields.items()}:
@@ -250,10 +250,10 @@ def adoption_problem(
         return "is for streams that write whole records; matches says how a contribution finds its record"
     if kind.write_once:
         return f"is impossible: an {kind.name} is written once, and never changed"
-    return _not_matched_by(adopt.by, kind, mapped)
+    return _reason_not_matched(adopt.by, kind, mapped)
 
 
-def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | None) -> str | None:
+def _reason_not_matched(member: str, kind: ResourceType, mapped: Collection[str] | None) -> str | None:
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     texts = text_members(kind.draft)
     if member not in fields:

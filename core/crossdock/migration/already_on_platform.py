@@ -143,7 +143,7 @@ def _match_by_member(
         found = named.get(keys[number])
         return None if found is None else found.target_id
 
-    LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
+    LiveReader(project.platform, run, state, project.scope_by_stream[name], creates.members[name]).read(index)
     index.sort()
     counts = count_matches(index, creates.values(name), creates.members[name], decided, holder)
     return MatchedByMember(counts, taken_over, ambiguous)
@@ -164,7 +164,7 @@ def _match_by_external_id(
     project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext
 ) -> dict[str, _ByKey]:
     found: dict[str, _ByKey] = defaultdict(dict)  # a record that changes meanwhile is listed twice
-    scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
+    scopes = {name: scope for name in streams if _has_external_id(scope := project.scope_by_stream[name])}
     with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
             run.progress.begin(f"listing {resource} records of the platform", None)

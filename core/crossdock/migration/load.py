@@ -14,9 +14,9 @@ from typing import Literal
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
+from crossdock.migration.load_as_rehearsed import check_same_waves, rehearsed_input_factory, stored_rehearsal
 from crossdock.migration.load_pauses import LoadPause, LoadPauses
 from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_counts
-from crossdock.migration.rehearsal_check import check_same_waves, rehearsed_input_factory, stored_rehearsal
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
@@ -219,7 +219,7 @@ class _Loader:
 
 
 def _lowest_estimated_rate(session: Session, wave: NumberedWave) -> float | None:
-    scopes = session.project.scopes
+    scopes = session.project.scope_by_stream
     targets = {scopes[name].target for name in wave.streams}
     estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
     return min((each.rate_per_s for each in estimates if each.rate_per_s is not None), default=None)

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol, Self
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
+from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.load_duration import time_left
-from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.wave_status import delivered_count
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.state import Migration, Transaction

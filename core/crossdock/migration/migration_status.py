@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock.config.project.project import Project
+from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.load_duration import time_left
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
-from crossdock.migration.rehearsal_check import stored_rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves
 from crossdock.state import Migration, Transaction
@@ -40,7 +40,7 @@ def remaining_work_of(
     rehearsal = stored_rehearsal(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None
-    requests, targets, scopes = 0, set[str](), project.scopes
+    requests, targets, scopes = 0, set[str](), project.scope_by_stream
     for each in waves:
         if each.state != "done" and (rehearsed := rehearsal.waves.get(each.wave.name)) is not None:
             requests += max(0, rehearsed.requests - each.delivered)

@@ -86,8 +86,8 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     Errors of sources and of the platform are in the result.
     """
     migration, waves = migration_config(project), numbered_waves(project)
-    creates = PlannedCreates(project.adoption_members) if against_platform else None
-    decisions = PlanCounts(project.scopes, placeholders_of_later_waves(project, waves), creates)
+    creates = PlannedCreates(project.adoption_member_by_stream) if against_platform else None
+    decisions = PlanCounts(project.scope_by_stream, placeholders_of_later_waves(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
@@ -102,7 +102,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
         profile.finish()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
-    left_out = tuple(name for name in project.scopes if name not in names)
+    left_out = tuple(name for name in project.scope_by_stream if name not in names)
     there = None
     if creates is not None:
         try:
@@ -119,14 +119,14 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         profiles=profiles,
         joined=joined,
         left_out=left_out,
-        matching=project.adoption_members,
+        matching=project.adoption_member_by_stream,
         already_there=there,
     )
 
 
 def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
     """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
-    scopes, wave_of = project.scopes, {name: wave for wave in waves for name in sorted(wave.streams)}
+    scopes, wave_of = project.scope_by_stream, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}
     for name, wave in wave_of.items():
         parents, target = project.stream(name).resource_type.parents, scopes[name].target

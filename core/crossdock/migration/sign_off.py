@@ -51,7 +51,7 @@ def sign_off(
             found = [wave_status(tx, project, migration, wave) for wave in waves]
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
-            missing = obstacles(tx, migration, found, project.scopes, now)
+            missing = obstacles(tx, migration, found, project.scope_by_stream, now)
             if reasons := [*missing, *unaccepted_exceptions(document["exceptions"], accepted)]:
                 raise NotReadyError(migration.name, reasons)
             digest = write(document)

@@ -54,14 +54,14 @@ def sign_off_report(
             "accepted_exceptions": signature.accepted if exception_counts(exceptions) else None,
         },
         "rehearsal": migration.rehearsal,
-        "waves": list(_waves(waves, tx.migrations.approvals(migration.id))),
+        "waves": list(_waves(waves, tx.migrations.approval_by_wave(migration.id))),
         "runs": [_run(tx, run) for run in tx.migrations.runs(migration.id)],
         "reconciliation": _reconciliation(migration.reconciliation),
         "freeze": migration.freeze,
         "sources": dict(sources),
         "exceptions": exceptions,
         "already_there": tx.migration_outcome.untouched_counts(migration.id),
-        "files": [file for name in streams for file in _files(tx, name)],
+        "files": [file for name in streams for file in _imported_files(tx, name)],
     }
 
 
@@ -166,7 +166,7 @@ def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
         yield {"stream": stream, "for": resources, "records": number}
 
 
-def _files(tx: Transaction, stream: str) -> Iterator[Document]:
+def _imported_files(tx: Transaction, stream: str) -> Iterator[Document]:
     """Yield each file of *stream* once, for all versions of its mapping that have imported it."""
     seen = set[tuple[str, str]]()
     for file in tx.intake.known_files(stream):

@@ -39,7 +39,7 @@ class WaveStatus:
         return self.gate is not None and self.gate.passes
 
 
-def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
+def last_run_by_wave(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
     """Return the last run that loaded each wave, by the wave's name. Loads before their undo do not count."""
     found: dict[str, MigrationRun] = {}
     for run in tx.migrations.runs(migration.id) if migration else ():
@@ -53,20 +53,20 @@ def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, Migrati
 
 
 def delivered_count(tx: Transaction, project: Project, wave: NumberedWave) -> int:
-    scopes = project.scopes
+    scopes = project.scope_by_stream
     return sum(tx.known_record_counts.delivered(scopes[name]) for name in wave.streams)
 
 
 def wave_status(tx: Transaction, project: Project, migration: Migration | None, wave: NumberedWave) -> WaveStatus:
     """Return the status of *wave* of *migration*; without a migration, of deliveries without one."""
-    scopes = project.scopes
+    scopes = project.scope_by_stream
     writers = {scope: name for name, scope in scopes.items()}
     opened = sum(tx.open_record_counts.by_stream(wave.streams, writers).values(), NOTHING_OPEN)
     has = delivered_count(tx, project, wave)
     records = has + sum(tx.known_record_counts.not_delivered(name, scopes[name]) for name in wave.streams)
-    last = last_runs(tx, migration).get(wave.name)
+    last = last_run_by_wave(tx, migration).get(wave.name)
     run = tx.runs.get(last.run_id) if last else None
-    approval = tx.migrations.approvals(migration.id).get(wave.name) if migration else None
+    approval = tx.migrations.approval_by_wave(migration.id).get(wave.name) if migration else None
     is_done = run is not None and run.status in COMPLETED
     gate = gate_verdict(wave.gate, opened, records, approval) if is_done else None
     return WaveStatus(wave, run, has, records, opened, gate)

@@ -112,9 +112,9 @@ class Allowance:
         return max(0, (limit if most is None else min(limit, most)) - in_flight)
 
     def _effective_reserve(self) -> int:
-        return self._reserve() - self._unexpected_429s.checks_left(self._view.state.spent)
+        return self._reserve_size() - self._unexpected_429s.checks_left(self._view.state.spent)
 
-    def _reserve(self) -> int:
+    def _reserve_size(self) -> int:
         burst = self._view.state.bucket.burst
         if burst == UNLIMITED:
             return 0
@@ -147,7 +147,7 @@ class Allowance:
             self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
         if accepted:
             self._learner.learn_from_accepted(
-                request, self._reserve(), is_reported=self._level_tracker.has_reports(now)
+                request, self._reserve_size(), is_reported=self._level_tracker.has_reports(now)
             )
         else:
             self._learn_from_refusal(request, retry_after_s)
@@ -164,13 +164,13 @@ class Allowance:
                 self._learner.freeze(retry_after_s)
             return
         if retry_after_s is None and not self._one_by_one:
-            expected = self._level_tracker.expected_level(request.sample) <= self._reserve() / 2
+            expected = self._level_tracker.expected_level(request.sample) <= self._reserve_size() / 2
             if not self._unexpected_429s.is_credible(expected=expected):
                 self._unexpected_429s.begin_checks(self._view.state.spent)
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_empty(request.sample)
-        self._learner.restart_empty(request, self._reserve(), retry_after_s)
+        self._learner.restart_empty(request, self._reserve_size(), retry_after_s)
 
 
 FEWEST = 32

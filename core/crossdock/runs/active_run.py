@@ -155,7 +155,7 @@ class ActiveRun:
                 stack.callback(self.records.end)
                 stack.push(self._end_dispatchers)
                 stack.enter_context(
-                    stop_on_request(self._session.state, self.report.run, self._interrupt, self._tell_of_stop)
+                    stop_on_request(self._session.state, self.report.run, self._interrupt, self._note_stop_request)
                 )
                 self._bind_streams(stack, names)
                 yield
@@ -167,7 +167,7 @@ class ActiveRun:
             self.report.lasted = self._before + self._timings.end()
             self._record_end(names if answers_for is None else answers_for)
 
-    def _tell_of_stop(self) -> None:
+    def _note_stop_request(self) -> None:
         self.note("", "it was asked to stop, and settles what is in flight")
 
     def note(self, stream: str, text: str) -> None:
@@ -208,7 +208,7 @@ class ActiveRun:
             last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
             run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
             if session.config is not None:
-                tx.run_configs.keep(run_id, session.config)
+                tx.run_configs.store(run_id, session.config)
             if (entry := attempt.audit_entry(now)) is not None:
                 entry = replace(entry, subject=f"run {run_id}")
                 tx.audit_log.put(replace(entry, outcome="begun"))
@@ -228,7 +228,9 @@ class ActiveRun:
         with session.state.read_only() as tx:
             self._api_limits = stored_rate_limits.read(tx, connections, session.project.connections_reading_platform)
             self.refused = (
-                {} if self._purpose.undoes else undo_in_progress.undo_refusals(tx, names, session.project.scopes)
+                {}
+                if self._purpose.undoes
+                else undo_in_progress.undo_refusals(tx, names, session.project.scope_by_stream)
             )
         self._run = DeliveringRun(
             session.state,
@@ -355,7 +357,9 @@ class ActiveRun:
             stack.enter_context(Senders(target, ceiling, session.project.masks)),
             settled,
             rules=AdoptionRules(
-                session.project.adopting_streams, session.project.adoption_members, session.project.rejecting_conflicts
+                session.project.adopting_streams,
+                session.project.adoption_member_by_stream,
+                session.project.rejecting_conflicts,
             ),
             doubts=self._doubts,
             forgotten=self._verification.forgotten,
@@ -368,7 +372,7 @@ class ActiveRun:
         report, now = self.report, self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))
-        writers = {scope: name for name, scope in self._session.project.scopes.items()}
+        writers = {scope: name for name, scope in self._session.project.scope_by_stream.items()}
 
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)

@@ -32,7 +32,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
     """
     latest: str | None = None
     guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _WholeList(bound.stream)
-    with guarded_stream_code(bound, "pull", lambda: latest):
+    with guarded_stream_method(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
             for read in _attribute_lists_to_stream(bound, batches):
@@ -68,7 +68,7 @@ def _attribute_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> 
 def existing_batches(bound: BoundStream) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `existing`, with the errors of `pulled_batches`."""
     latest: str | None = None
-    with guarded_stream_code(bound, "existing", lambda: latest):
+    with guarded_stream_method(bound, "existing", lambda: latest):
         for read in _attribute_lists_to_stream(bound, bound.stream.existing(bound.context)):
             batch = _check_batch(bound, read, latest, "existing")
             latest = batch.source
@@ -80,7 +80,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     latest: str | None = None
     guard = _CallableGuard(bound, "fetch")
     size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
-    with guarded_stream_code(bound, "fetch", lambda: latest):
+    with guarded_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
                 batch = _check_batch(bound, read, latest, "fetch")
@@ -88,7 +88,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
                 yield guard.wrap(batch)
 
 
-def guarded_stream_code(
+def guarded_stream_method(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
     return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
@@ -132,7 +132,7 @@ class _CallableGuard:
 
     def _guarded_again(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-            with guarded_stream_code(self._bound, self._method, lambda: source):
+            with guarded_stream_method(self._bound, self._method, lambda: source):
                 frames: Iterable[object] = again(lines)
                 for rows in frames:
                     if not isinstance(rows, pl.DataFrame) or not {*columns} <= {*rows.columns}:
@@ -144,7 +144,7 @@ class _CallableGuard:
 
     def _guarded_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
-            with guarded_stream_code(self._bound, self._method, lambda: source):
+            with guarded_stream_method(self._bound, self._method, lambda: source):
                 made: object = content()
             if not _is_storable_text(made):
                 raise _defect_error(
@@ -172,7 +172,7 @@ def _check_batch(bound: BoundStream, read: object, latest: str | None, method: s
         except (OSError, pl.exceptions.PolarsError) as error:
             wrong = f"whose rows cannot be read: {masked_text(error)}"
         else:
-            wrong = None if method == "existing" else _wrong_lines(rows, are_grouped=bool(bound.stream.group_by))
+            wrong = None if method == "existing" else _problem_of_lines(rows, are_grouped=bool(bound.stream.group_by))
     if wrong is not None:
         raise _defect_error(bound, method, f"yielded a batch {wrong}", latest)
     return read
@@ -198,7 +198,7 @@ def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[s
         yield "that names deleted records, which the stream does not declare (yields_deleted = True)"
 
 
-def _wrong_lines(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
+def _problem_of_lines(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
     """Return what is wrong with the lines, by which records are found again. Rows of other types are refused later."""
     if rows.schema.get(LINE) != pl.UInt64:
         return None

@@ -26,7 +26,7 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
-from crossdock.runs.differences import Correction
+from crossdock.runs.difference_classes import Correction
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_hash
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
@@ -51,7 +51,7 @@ def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
 
 
 def written_resources(project: Project, target: Target) -> set[str]:
-    return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
+    return {scope.resource for scope in project.scope_by_stream.values() if scope.target == target.name}
 
 
 class RecordsForgottenByState:
@@ -68,7 +68,7 @@ class RecordsForgottenByState:
         self._last_restored = 0
 
     def add(self, resource: str, comparison: LiveComparison) -> None:
-        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
+        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed_ids_by_content
 
     def add_compared_before(self, compared: AbstractSet[str], last_restored: int) -> None:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
@@ -109,7 +109,7 @@ class BindingVerification:
     def verify(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.read_only() as tx:
-            declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
+            declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.resources_with_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
@@ -149,7 +149,7 @@ class BindingVerification:
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._store_results(comparison, [])
         self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
-        self._verify_contributions(comparison, resource)
+        self._mark_contributions(comparison, resource)
         self.forgotten.add(resource, comparison)
         if not target.resources[resource].write_once:
             self._state.run_transaction(partial(self._end_comparison, resource))
@@ -161,7 +161,7 @@ class BindingVerification:
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.clear_resource(PLATFORM, resource)
 
-    def _verify_contributions(self, comparison: LiveComparison, resource: str) -> None:
+    def _mark_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
@@ -171,9 +171,9 @@ class BindingVerification:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.run_transaction(partial(self._verify_or_bury, kept))
+            self._state.run_transaction(partial(self._mark_verified_or_deleted, kept))
 
-    def _verify_or_bury(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+    def _mark_verified_or_deleted(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
             again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
@@ -191,7 +191,7 @@ class BindingVerification:
 
     def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:
-            self._verify_without_look_up(target, resource)
+            self._mark_verified_without_look_up(target, resource)
             return
         comparison = self._new_comparison(target, resource)
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with {target.name}")
@@ -221,7 +221,7 @@ class BindingVerification:
                 code="records_unverified",
             )
 
-    def _verify_without_look_up(self, target: Target, resource: str) -> None:
+    def _mark_verified_without_look_up(self, target: Target, resource: str) -> None:
         """Verify the bindings to a target that cannot be asked, as one that takes files. New records are in doubt."""
 
         def believed(tx: Transaction) -> bool:
@@ -241,7 +241,7 @@ class BindingVerification:
     # ---- results
 
     def _new_comparison(self, target: Target, resource: str) -> LiveComparison:
-        kind, scopes = target.resources[resource], self._session.project.scopes.values()
+        kind, scopes = target.resources[resource], self._session.project.scope_by_stream.values()
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.is_restored()

@@ -19,9 +19,9 @@ from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_possible_adoptions
+from crossdock.runs.files_for_targets import PlannedFiles
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
-from crossdock.runs.planned_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.deferred_deletes import DeferredDeletes
@@ -89,7 +89,7 @@ def plan_with_state(
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
             )
-            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scopes)
+            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))

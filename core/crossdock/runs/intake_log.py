@@ -9,10 +9,10 @@ from crossdock.values.clock import Clock
 class NoIntake:
     """An empty log that stores nothing, for checks that read nothing."""
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
     def forgotten(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
@@ -41,11 +41,11 @@ class PlanIntake(NoIntake):
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         with self._state.read_only() as tx:
             return tx.intake.finished_files(stream, version)
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         with self._state.read_only() as tx:
             return tx.intake.unfinished_files(stream)
 

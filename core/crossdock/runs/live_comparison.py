@@ -15,7 +15,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bindings_by_id import Bound, InDoubtResult, bindings_to
-from crossdock.runs.differences import UNKNOWN, Correction, Difference
+from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
@@ -321,7 +321,7 @@ class LiveComparison:
     # ---- results
 
     @property
-    def unnamed(self) -> Mapping[str, list[str]]:
+    def unnamed_ids_by_content(self) -> Mapping[str, list[str]]:
         """The ids of records without an external id that the state does not know, by content."""
         return self._unnamed
 

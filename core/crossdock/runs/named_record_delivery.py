@@ -18,12 +18,12 @@ from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
+from crossdock.runs.followed_record_fetch import FollowedRecordFetch
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally
@@ -154,7 +154,7 @@ class AwaitedRecords:
 
     def __init__(self, session: Session, run: ActiveRun) -> None:
         self._state, self._targets = session.state, session.targets
-        scopes, fetching = session.project.scopes, session.project.fetching_streams - run.refused.keys()
+        scopes, fetching = session.project.scope_by_stream, session.project.fetching_streams - run.refused.keys()
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 
@@ -237,7 +237,7 @@ class FetchedInput(StreamInput):
         self.named = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.postponed_keys: Collection[int] = ()
-        self._followed = UnfinishedRecordFetch(bound, state)
+        self._followed = FollowedRecordFetch(bound, state)
         super().__init__(bound, state, tally, run_id)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
@@ -258,7 +258,7 @@ class FetchedInput(StreamInput):
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
-        self._scan.read(self._followed.track_unfinished(fetched_batches(self._bound, self._keys)), counted, advance)
+        self._scan.read(self._followed.track_not_final(fetched_batches(self._bound, self._keys)), counted, advance)
         return counted
 
     @property

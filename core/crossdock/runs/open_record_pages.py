@@ -14,7 +14,7 @@ from crossdock.runs.open_records import STATUSES, Item
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Scope, Transaction
 from crossdock.state.tables.dead_letters import DeadLetterPlace
-from crossdock.state.tables.inbox import HintPlace
+from crossdock.state.tables.inbox import InboxPlace
 from crossdock.state.tables.waiting_records import WaitingPlace
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.state_words import RecordState
@@ -106,7 +106,7 @@ def _read_items(
         places = [[row["since"].isoformat(), row["stream"], f"{row['key_hash']:x}"] for row in rows]
         return open_records.waiting_items(rows), places
     if kind == _INBOX:
-        first = _parse_place(after, lambda at, key, stream: HintPlace(_parse_instant(at), key, stream))
+        first = _parse_place(after, lambda at, key, stream: InboxPlace(_parse_instant(at), key, stream))
         hints = tx.inbox.listed(limit=limit, choice=choice, after=first)
         return open_records.inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
     if kind == _UNVERIFIED:

@@ -12,7 +12,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs.record_trace import RecordHistory
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
-from crossdock.state import BatchFacts, HintedRecord, Intent, RecordFilter, Scope, Transaction
+from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
 from crossdock.values.display_texts import parents_text, place_text
@@ -65,11 +65,11 @@ def may_match(choice: RecordFilter, kind: str) -> bool:
     )
 
 
-def unverified_scopes(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
+def stream_by_unverified_scope(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
     if not may_match(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
         return {}
-    return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
+    return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.stream in {None, name}}
 
 
 def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
@@ -87,7 +87,7 @@ def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[S
     return tx.intents.count(STATUSES[kind], choice)
 
 
-def counts(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
+def counts_by_state(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
     """Count the records of *choice* in each state, in the order of lists; see `count`."""
     kinds = [state.option for state in BY_URGENCY]
     applied = {kind for kind in kinds if may_match(choice, kind)}
@@ -113,7 +113,7 @@ def without_data(item: Item) -> Item:
 
 def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
     """Return the members in which a record differs that changed after it was delivered; personal ones only if *raw*."""
-    scope = loaded.scopes.get(item["stream"])
+    scope = loaded.scope_by_stream.get(item["stream"])
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
     if scope is None or binding is None or not item["mapped"] or not binding.payload:
         return []  # not configured any more, or emptied by retention
@@ -158,13 +158,13 @@ def waiting_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
 def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list[Item]:
     if state in _AWAITED:
         files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
-        whys = [_awaited_why(intent, files.get(intent.batch_id or 0)) for intent in intents]
+        whys = [_awaited_reason(intent, files.get(intent.batch_id or 0)) for intent in intents]
     elif state == RecordState.PENDING.option:
         loaded = _streams_of_open_migration(tx)
-        whys = [_pending_why(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
+        whys = [_pending_reason(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
     else:
         messages = tx.intents.latest_messages(intents)
-        whys = [_doubt_why(intent, messages.get(intent.id)) for intent in intents]
+        whys = [_doubt_reason(intent, messages.get(intent.id)) for intent in intents]
     return [_intent_item(intent, state, why) for intent, why in zip(intents, whys, strict=True)]
 
 
@@ -182,7 +182,7 @@ def unverified_items(records: Iterable[UnverifiedRecord], scopes: Mapping[Scope,
     ]
 
 
-def inbox_items(hints: Iterable[HintedRecord]) -> list[Item]:
+def inbox_items(hints: Iterable[InboxRecord]) -> list[Item]:
     return [
         {
             "state": RecordState.INBOX.option,
@@ -216,13 +216,13 @@ def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
 
 def list_unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
-    scopes = unverified_scopes(loaded, choice)
+    scopes = stream_by_unverified_scope(loaded, choice)
     return unverified_items(tx.unverified.listed(scopes, key_hash_of(choice), limit=limit), scopes)
 
 
 def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
-    return [_group_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
+    return [_group_item(each) for each in waiting_groups(tx, loaded.scope_by_stream, choice)[:limit]]
 
 
 def _group_item(group: WaitingGroup) -> Item:
@@ -282,7 +282,7 @@ def _intent_item(intent: Intent, state: str, why: str) -> Item:
     }
 
 
-def _awaited_why(intent: Intent, file: BatchFacts | None) -> str:
+def _awaited_reason(intent: Intent, file: BatchFacts | None) -> str:
     if file is None:
         return f"{intent.operation} was handed over"
     due = f", not acknowledged by {instant_text(file.due_at)}" if file.due_at and intent.status == "overdue" else ""
@@ -298,12 +298,12 @@ def _streams_of_open_migration(tx: Transaction) -> set[str]:
     return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
 
 
-def _pending_why(intent: Intent, run: str) -> str:
+def _pending_reason(intent: Intent, run: str) -> str:
     again = " again, or looks it up" if intent.status == "sending" else ""
     return f"the next {run} sends the {intent.operation}{again}"
 
 
-def _doubt_why(intent: Intent, message: str | None) -> str:
+def _doubt_reason(intent: Intent, message: str | None) -> str:
     if not intent.attempts:
         return f"{intent.operation} may have been carried out before the state was restored"
     times = "once" if intent.attempts == 1 else f"{intent.attempts} times"

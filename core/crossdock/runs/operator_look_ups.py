@@ -87,7 +87,7 @@ class LookUps:
                 where=target_id,
                 code="decision_impossible",
             )
-        if difference := self._difference_from_intent(intent, outcome.held):
+        if difference := self._describe_difference(intent, outcome.held):
             hint = f"look at the record there; {_NO_LOOK_UP}"
             raise ConfigError(
                 f"this {_resource_noun(intent)} is another record: {difference}",
@@ -97,7 +97,7 @@ class LookUps:
             )
         return self._candidate(intent, outcome)
 
-    def _difference_from_intent(self, intent: Intent, held: dict[str, Any]) -> str:
+    def _describe_difference(self, intent: Intent, held: dict[str, Any]) -> str:
         """Describe how *held* differs from the record of *intent*; empty if it may be the same."""
         expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         if expected is not None:

@@ -10,7 +10,7 @@ from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.forecast import Forecast
 from crossdock.reading.sources.run_context import Observe
-from crossdock.runs.planned_files import PlannedFile
+from crossdock.runs.files_for_targets import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.tally import Tally

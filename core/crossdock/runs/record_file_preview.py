@@ -27,8 +27,8 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
         ConfigError: If *stream* writes no files, or has no such record.
         CrossdockError: As a plan of the stream.
     """
-    target = project.targets(clock)[project.scopes[stream].target]
-    batch = target.resources[project.scopes[stream].resource].batch
+    target = project.targets(clock)[project.scope_by_stream[stream].target]
+    batch = target.resources[project.scope_by_stream[stream].resource].batch
     if batch is None or not batch.stored:
         raise ConfigError(
             f"{stream} does not write files: see 'to' of the stream", where=stream, code="choice_unsuitable"
@@ -67,6 +67,6 @@ def _new_file(project: Project, target: Target, operation: Operation, clock: Clo
 
 def _last_file(project: Project, stream: str, key_hash: int) -> StoredBatch | None:
     with closing(project.open_state(read_only=True)) as state, state.read_only() as tx:
-        operations = tx.intents.of_record(project.scopes[stream], key_hash)
+        operations = tx.intents.of_record(project.scope_by_stream[stream], key_hash)
         ids = [intent.batch_id for intent in operations if intent.batch_id is not None]
         return tx.batches.get(ids[-1:]).get(ids[-1]) if ids else None

@@ -55,7 +55,9 @@ class SecondReading:
             raise
         except CrossdockError as error:
             return error
-        sign = _difference(_distinct_keys(self._first), _distinct_keys(second), missing if not is_position else None)
+        sign = _describe_difference(
+            _distinct_keys(self._first), _distinct_keys(second), missing if not is_position else None
+        )
         return (
             None
             if sign is None
@@ -70,7 +72,7 @@ def _distinct_keys(parts: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).unique().sort(KEY_HASH) if parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
 
-def _difference(first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None) -> str | None:
+def _describe_difference(first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None) -> str | None:
     """Describe how a second reading differs, or which of the *missing* records it has; None if it does not."""
     if missing is not None:
         there = second.filter(pl.col(KEY_HASH).is_in(missing.implode())).height

@@ -14,11 +14,11 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.followed_record_fetch import FollowedRecordFetch
 from crossdock.runs.gone_records import is_reading_due
 from crossdock.runs.planning.snapshot_proof import Completeness
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_reading import SecondReading
-from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import State, Transaction
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
@@ -41,7 +41,7 @@ class SourcePhases:
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
         self._is_begun = False
-        self.followed = UnfinishedRecordFetch(bound, state)
+        self.followed = FollowedRecordFetch(bound, state)
         self.phase: Phase = "changes"
         self._left: list[Phase] = [] if only_changes else self._further_phases()
         self._unread: set[Phase] = set()
@@ -105,7 +105,7 @@ class SourcePhases:
         try:
             with self._bound.context.run.reading.mark_stream(self._bound.name):
                 scan.read(
-                    proof.collect_proofs(self.followed.track_unfinished(self._batches(proof))), counted, advance, known
+                    proof.collect_proofs(self.followed.track_not_final(self._batches(proof))), counted, advance, known
                 )
         except BaseException as error:
             self._bound.context.run.intakes.refuse(self._bound.name)

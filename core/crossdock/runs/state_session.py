@@ -73,7 +73,7 @@ class Session:
 
     def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
-        used = {self.project.scopes[name].target for name in names} or {PLATFORM}
+        used = {self.project.scope_by_stream[name].target for name in names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
         for target in self.targets.values():
             try:

@@ -17,7 +17,7 @@ from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, stored_r
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
 from crossdock.errors import CrossdockError
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.runs.checked_batches import guarded_stream_code
+from crossdock.runs.checked_batches import guarded_stream_method
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.runs.planning.contributions import Contributions
@@ -312,7 +312,7 @@ class StreamInput:
             phases.store(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
-            with guarded_stream_code(bound, "finished"):
+            with guarded_stream_method(bound, "finished"):
                 bound.stream.finished(bound.context)
 
     def _store_keyless_and_clear_resolved(self, tx: Transaction) -> None:

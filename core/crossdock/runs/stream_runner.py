@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.config.project.connections import BoundStream, guard_stream_code
+from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.adoption_index import RunAdoptions
@@ -142,7 +142,7 @@ class StreamRunner:
                 tx.intents.unsettled_in_scope(bound.scope, source.named)
             )
         try:
-            with guard_stream_code(bound):
+            with guard_author_code_of_stream(bound):
                 source.read(unsettled, self._advance_or_stop)
         except (StateError, LateError):
             raise
@@ -232,7 +232,7 @@ class StreamRunner:
     def _finish_input(self, bound: BoundStream, source: RunInput) -> None:
         self._timings.begin_part(f"remembering {bound.name}", None)
         try:
-            with guard_stream_code(bound):
+            with guard_author_code_of_stream(bound):
                 source.finish()
         except StateError:
             raise

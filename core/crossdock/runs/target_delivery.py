@@ -66,7 +66,7 @@ class RunningStreams:
             name: self._deliver_to_target(name, delivery, source) for name, delivery in self._deliveries.items()
         }
         try:
-            self._take_turns()
+            self._advance_in_turn()
         finally:
             for steps in self._running.values():
                 steps.close()
@@ -84,7 +84,7 @@ class RunningStreams:
         unverified = {
             name
             for target in self._session.targets.values()
-            for name in tx.unverified.resources(target.name) & written_resources(self._session.project, target)
+            for name in tx.unverified.marked_resources(target.name) & written_resources(self._session.project, target)
             if not target.resources[name].write_once
         }
         if unverified or tx.unverified.has_bindings():
@@ -96,7 +96,7 @@ class RunningStreams:
             state_doubts.trust_if_settled(tx)
 
     def _count_rejected_write_once(self, tx: Transaction) -> int:
-        scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
+        scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]
         writers = {
             scope: name
             for name, scope in scopes.items()
@@ -106,7 +106,7 @@ class RunningStreams:
             counts.rejected for counts in tx.open_record_counts.by_stream(list(writers.values()), writers).values()
         )
 
-    def _take_turns(self) -> None:
+    def _advance_in_turn(self) -> None:
         while self._running:
             for name, steps in list(self._running.items()):
                 if next(steps, _ENDED) is _ENDED:

@@ -43,7 +43,7 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordF
     roots = _root_causes(
         _waits_of_parents(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)})
     )
-    codes = _rejection_codes(tx, streams, {root for each in roots.values() for root in each})
+    codes = _rejection_code_by_parent(tx, streams, {root for each in roots.values() for root in each})
     groups: dict[tuple[str, tuple[Parent, ...]], WaitingGroup] = {}
     for each in counts:
         ends = tuple(sorted({root for parent in _parents(each.waits_for) for root in roots[parent]}))
@@ -73,11 +73,11 @@ def _waits_of_parents(tx: Transaction, streams: _Streams, parents: set[Parent]) 
     return found
 
 
-def _rejection_codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
+def _rejection_code_by_parent(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
     return {
         hashes[key_hash]: code
         for stream, hashes in _key_hashes_by_stream(streams, parents)
-        for key_hash, code in tx.dead_letters.codes(stream, list(hashes)).items()
+        for key_hash, code in tx.dead_letters.reason_code_by_key_hash(stream, list(hashes)).items()
     }
 
 

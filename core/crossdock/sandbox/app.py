@@ -191,7 +191,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """
         path, peer = request.scope["path"], request.client
         try:
-            if refusal := self._names.refusal(request.scope):
+            if refusal := self._names.refusal_reason(request.scope):
                 raise ProblemError(403, refusal)
             if path == page_routes.DOCUMENTATION_PATH:
                 return page_routes.answer_documentation(request)

@@ -39,7 +39,7 @@ class SandboxPage:
             response = await self._section(request.scope["path"]).answer(session, request)
         except FormError as error:
             response = self._refused(session, request, error)
-        return session.keep(response)
+        return session.set_cookie_if_missing(response)
 
     def _refused(self, session: Session, request: Request, error: FormError) -> Response:
         section = self._section(request.scope["path"])

@@ -16,7 +16,8 @@ from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import AcceptedBinding, Binding
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
-from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
+from crossdock.state.tables.followed_records import FollowedRecord
+from crossdock.state.tables.inbox import InboxRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.pending_approvals import PendingApproval
@@ -27,7 +28,6 @@ from crossdock.state.tables.run_history import RunRecord, RunResult, RunsOfDate
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots import PastSnapshot
 from crossdock.state.tables.token_buckets import SharedBucket
-from crossdock.state.tables.unfinished_records import UnfinishedRecord
 from crossdock.state.tables.unrecorded_references import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
@@ -47,8 +47,9 @@ __all__ = [
     "ExpectedDelivery",
     "FileDescription",
     "FileFacts",
+    "FollowedRecord",
     "FoundRecord",
-    "HintedRecord",
+    "InboxRecord",
     "Intent",
     "Migration",
     "MigrationPart",
@@ -78,7 +79,6 @@ __all__ = [
     "StoredBatch",
     "Transaction",
     "Unchanged",
-    "UnfinishedRecord",
     "UnrecordedReference",
     "Wait",
     "WaitingCount",

@@ -92,7 +92,7 @@ class FleetDatabase:
         with translated(self._url), run_lease.hold(self._engine, self._url, owner) as lease:
             yield Leader(self, lease)
 
-    def jobs(self) -> dict[str, dict[str, JobFacts]]:
+    def job_facts_by_tenant(self) -> dict[str, dict[str, JobFacts]]:
         found: dict[str, dict[str, JobFacts]] = {}
         with translated(self._url), read_only_connection(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
@@ -123,7 +123,7 @@ class Leader:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with translated(self._database._url), self._database._engine.begin() as connection:  # noqa: SLF001  its own part
-            self._lease.confirm(connection)
+            self._lease.renew(connection)
             yield connection
 
 

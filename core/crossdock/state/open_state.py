@@ -28,9 +28,9 @@ from crossdock.state.expected_state import (
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.migration_outcome import MigrationOutcome
-from crossdock.state.queries.open_totals import OpenRecordTotals
+from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordCounts, OpenRecordTotals
 from crossdock.state.queries.record_history import RecordHistory
-from crossdock.state.queries.run_details import KnownRecordCounts, OpenRecordCounts, RunDetails
+from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
@@ -43,6 +43,7 @@ from crossdock.state.tables.crashing_inputs import CrashingInputs
 from crossdock.state.tables.cursors import Cursors, FullLists
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import FileIntake
+from crossdock.state.tables.followed_records import FollowedRecords
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
@@ -54,7 +55,6 @@ from crossdock.state.tables.run_history import Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.token_buckets import Buckets
-from crossdock.state.tables.unfinished_records import UnfinishedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_parts import UnverifiedParts
@@ -92,7 +92,7 @@ class Transaction:
     cursors = cached_property(lambda tx: Cursors(tx.connection))
     buckets = cached_property(lambda tx: Buckets(tx.connection))
     full_lists = cached_property(lambda tx: FullLists(tx.connection))
-    unfinished_records = cached_property(lambda tx: UnfinishedRecords(tx.connection))
+    followed_records = cached_property(lambda tx: FollowedRecords(tx.connection))
     open_record_counts = cached_property(lambda tx: OpenRecordCounts(tx.connection, tx.unverified))
     open_record_totals = cached_property(lambda tx: OpenRecordTotals(tx.connection))
     known_record_counts = cached_property(lambda tx: KnownRecordCounts(tx.connection))
@@ -292,7 +292,7 @@ class State:
         with _turn_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
-                    self._lease.confirm(connection)
+                    self._lease.renew(connection)
                 tx = self._new_transaction(connection)
                 yield tx
             if self._keys:

@@ -18,8 +18,8 @@ from unittest import mock
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.sandbox_effects import describe_differences
-from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection_config, connections_of
+from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.values import exact_json
 
 __all__ = ["SyncAcceptance"]
@@ -73,7 +73,7 @@ class SyncAcceptance(DisturbedCommands):
     # ---- disturbances
 
     def _kill_while_reading(
-        self, platform: SyncedPlatform, served: ServedTransport | None, random: Random, requests: int
+        self, platform: SyncedPlatform, served: TransportServer | None, random: Random, requests: int
     ) -> None:
         """Kill a sync when the source has received one of its requests and not answered it."""
         if served is None or not requests:
@@ -101,7 +101,7 @@ class SyncAcceptance(DisturbedCommands):
     def _kill(self, moment: str, platform: SyncedPlatform, is_time: Callable[[], bool]) -> None:
         self.was_killed(moment, platform.kill(is_time, "sync"))
 
-    def _sync_until_delivered(self, platform: SyncedPlatform, served: ServedTransport | None) -> None:
+    def _sync_until_delivered(self, platform: SyncedPlatform, served: TransportServer | None) -> None:
         """Sync until everything is delivered, at first with faults of the source and of the platform."""
         if served:
             served.faults = list(_SOURCE_FAULTS)
@@ -121,7 +121,7 @@ class SyncAcceptance(DisturbedCommands):
         return connections_of(self.config) if self.config else connection_config(self.connector, self.settings)
 
     @contextmanager
-    def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], ServedTransport | None]]:
+    def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], TransportServer | None]]:
         """Yield a function that makes a platform with its own state, and the served source."""
         with ExitStack() as stack, mock.patch.dict(os.environ, self.environment):
             folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
@@ -129,7 +129,7 @@ class SyncAcceptance(DisturbedCommands):
             connections = self._connections()
             network, served = self.network(), None
             if network is not None:
-                served = stack.enter_context(ServedTransport(SelectedMembers(network), origins_in(connections)))
+                served = stack.enter_context(TransportServer(SelectedMembers(network), origins_in(connections)))
                 connections = exact_json.loads(served.with_local_addresses(exact_json.dumps(connections).decode()))
 
             def make(name: str) -> SyncedPlatform:

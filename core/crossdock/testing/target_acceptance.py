@@ -25,9 +25,9 @@ from crossdock.testing.example_source import SOURCE, example_record, reference_v
 from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.sandbox_effects import describe_differences
 from crossdock.testing.sandbox_syncs import private_file
-from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import connection_config
 from crossdock.testing.target_under_test import TargetUnderTest, json_value
+from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 
@@ -227,7 +227,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
-                ServedTransport(SelectedMembers(transport), origins_in(section)) as served,
+                TransportServer(SelectedMembers(transport), origins_in(section)) as served,
             ):
                 self.prepare(folder)
                 local = exact_json.loads(served.with_local_addresses(exact_json.dumps(section).decode()))
@@ -245,7 +245,7 @@ class _PartnerSyncs:
     """
 
     def __init__(
-        self, case: TargetAcceptance, folder: Path, section: Mapping[str, Any], served: ServedTransport, held: Held
+        self, case: TargetAcceptance, folder: Path, section: Mapping[str, Any], served: TransportServer, held: Held
     ) -> None:
         self._case, self.served, self._held = case, served, held
         self.resources = case.created

@@ -155,7 +155,7 @@ class Document:
         place = (*place, *key) if is_absent else place
         plain, short = self.content.plain.get(place), finding_message(item)
         is_text = item["type"] == "string_type" or (plain is not None and _expects_form(item))
-        message = yaml_reader.must_be_text(plain) if is_text else short
+        message = yaml_reader.not_text_message(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
             message = short = f"the key {short}"
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE))

@@ -46,13 +46,13 @@ class RunMessage:
         return f"{text}\n  {self.advice}" if self.advice else text
 
     @property
-    def coded(self) -> str:
+    def text_with_code(self) -> str:
         """The text with the code, as people see an error or a warning."""
         return with_code(self.text, self.code)
 
     @property
     def in_full(self) -> str:
-        return f"{self.stream}: {self.coded}" if self.stream else self.coded
+        return f"{self.stream}: {self.text_with_code}" if self.stream else self.text_with_code
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -113,7 +113,7 @@ def error_texts(messages: Iterable[RunMessage]) -> list[str]:
     streams: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
-            streams.setdefault(each.coded, []).append(each.stream)
+            streams.setdefault(each.text_with_code, []).append(each.stream)
     return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
 
 

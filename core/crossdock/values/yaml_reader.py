@@ -310,7 +310,7 @@ def boolean_trap(text: str) -> str | None:
     return f'{text} is the boolean {meant} in YAML: quote it for text, "{text}", or write {meant}'
 
 
-def must_be_text(text: str | None) -> str:
+def not_text_message(text: str | None) -> str:
     """Make a message for a plain scalar that is not text; None for a section or a list. It repeats only words."""
     if text is None:
         return "must be text"

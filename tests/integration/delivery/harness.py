@@ -337,7 +337,7 @@ class Bench:
 
     def bound(self) -> int:
         with self.state.begin() as tx:
-            return sum(tx.bindings.count().values())
+            return sum(tx.bindings.counts_by_resource().values())
 
     def binding(self, number: int) -> Binding:
         with self.state.begin() as tx:

@@ -69,7 +69,7 @@ def test_what_leaves_stands_in_the_state_as_sending(state: State, target: Platfo
     assert senders.stood == [("sending", 1)] * RECORDS
     assert [item.intent.status for item in settled] == ["delivered"] * RECORDS
     with state.read_only() as tx:
-        assert tx.bindings.count() == {"product": RECORDS}
+        assert tx.bindings.counts_by_resource() == {"product": RECORDS}
         assert tx.intents.unsettled() == []
 
 

@@ -107,4 +107,4 @@ def test_deleted_orders_are_cancelled(erp: Reading, depot: PartnerServer) -> Non
 def test_personal_members_of_the_platform_are_masked(erp: Reading, depot: PartnerServer) -> None:
     """What a partner's resource does not declare is personal if it is made of personal members that are read."""
     configure(erp, depot)
-    assert erp.project.masks.personal_members("erp.orders", erp.project.scopes["erp.orders"]) == {"customer"}
+    assert erp.project.masks.personal_members("erp.orders", erp.project.scope_by_stream["erp.orders"]) == {"customer"}

@@ -22,8 +22,8 @@ from crossdock.errors import ClockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
-from crossdock.services.inbox import hint_worker
-from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox import inbox_worker
+from crossdock.services.inbox.inbox_worker import InboxWorker
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
@@ -54,14 +54,14 @@ def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated) -> None:
     """While no run starts because the clocks differ, the records of webhooks are worked on."""
     clock = ManualClock(BEGIN)
-    worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None)
+    worker = InboxWorker(clock, Silent, threading.Event(), lambda *_: None)
     made = Scheduler(loaded, clock, lambda *_: None, lambda _: None, WorkerPool(Inline()), worker)
-    with mock.patch.object(hint_worker, "IDLE_S", 0.0), closing(made) as scheduler:
+    with mock.patch.object(inbox_worker, "IDLE_S", 0.0), closing(made) as scheduler:
         scheduler.tick()
         platform.date = _date(clock)
         clock.step(MONTH_S)
         with closing(loaded.open_state()) as state, state.begin() as tx:
-            tx.inbox.add_hints([NamedRecord("old.orders", "1", 5)], at=clock.now())
+            tx.inbox.add_records([NamedRecord("old.orders", "1", 5)], at=clock.now())
         with pytest.raises(ClockError):
             while scheduler.tick():
                 pass

@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox.inbox_worker import InboxWorker
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
@@ -125,7 +125,7 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     scheduled_runs = ScheduledRuns(clock)
     for gate in scheduled_runs.gates.values():
         gate.set()
-    worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None) if listens else None
+    worker = InboxWorker(clock, Silent, threading.Event(), lambda *_: None) if listens else None
     made = Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads), worker)
     with closing(made) as scheduler:
         scheduler.tick()

@@ -247,7 +247,7 @@ def test_a_decision_can_be_reversed(filled: CommandLine) -> None:
         (item,) = filled.run("records", "list", "--state", "in-doubt", "--json").json
         assert item["key"] == "K3"
     with closing(filled.state()) as state, state.read_only() as tx:
-        assert tx.bindings.count() == {}
+        assert tx.bindings.counts_by_resource() == {}
         (left,) = tx.intents.unsettled()
     assert (left.target_id, left.first_sent_at) == (None, left.first_sent_at)
     assert left.first_sent_at is not None

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import crossdock
-from crossdock.cli.environment import VARIABLES
-from crossdock.cli.exit_codes import MEANINGS
+from crossdock.cli.environment_variable_meanings import VARIABLES
+from crossdock.cli.exit_code_meanings import MEANINGS
 from crossdock.errors import CrossdockError
 
 CORE = Path(crossdock.__path__[0])

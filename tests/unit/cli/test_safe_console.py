@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.cli import terminal_output
-from crossdock.cli.safe_console import PlainConsole
+from crossdock.cli.safe_terminal_console import PlainConsole
 
 KEY = "K" * 300
 PROSE = "The key of a record is never broken. " * 10

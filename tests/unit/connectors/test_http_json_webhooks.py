@@ -16,9 +16,8 @@ from tests.unit.connectors.webhook_judge import bodies, declared, judge
 from crossdock.config.project import project
 from crossdock.config.project.effective_config import effective_config
 from crossdock.errors import FindingsError, RecordError
-from crossdock.platform.webhook_verification import WebhookVerifier
 from crossdock.values import exact_json
-from crossdock.webhooks import Webhook
+from crossdock.webhooks import Webhook, WebhookVerifier
 from crossdock_connectors.http_json import CONNECTOR
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 

@@ -12,8 +12,8 @@ from standardwebhooks.webhooks import Webhook as Reference
 from tests.unit.connectors.webhook_judge import bodies, declared, hints_of, judge, settings_of
 
 from crossdock.errors import RecordError
-from crossdock.platform.webhook_verification import WebhookVerifier, signed_headers
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.webhooks import WebhookVerifier, signed_headers
 from crossdock_connectors.threepl.shipbob import CONNECTOR
 from crossdock_connectors.threepl.shipbob.webhooks import SCHEME
 

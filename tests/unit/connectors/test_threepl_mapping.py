@@ -185,7 +185,7 @@ BILLS = Bills(customer="C1", customer_namespace="erp", products={"Shipping": "FE
 def test_the_lines_of_a_bill_add_up_to_its_total(amount: str, prices: list[str]) -> None:
     """By the total of the bill, its taxes are in the amounts or come on top; less than a cent is rounding, counted."""
     found = bill(amount, ("100", "10"), ("20", "2"))
-    assert [each.unit_price for each in shipbob.bill(found, BILLS).items] == list(map(Decimal, prices))
+    assert [each.unit_price for each in shipbob.invoice_of_bill(found, BILLS).items] == list(map(Decimal, prices))
     assert found.parts == ({"total rounded by ShipBob": 1} if amount == "120.004" else {})
 
 
@@ -193,7 +193,7 @@ def test_the_lines_of_a_bill_add_up_to_its_total(amount: str, prices: list[str])
 def test_a_bill_without_some_of_its_charges_is_refused(charges: list[tuple[str, str]]) -> None:
     """A total that differs from the charges is a dead letter, and no invoice of less."""
     with pytest.raises(RecordError, match="its transactions add up to") as caught:
-        shipbob.bill(bill("150", *charges), BILLS)
+        shipbob.invoice_of_bill(bill("150", *charges), BILLS)
     assert caught.value.pointer == "/amount"
 
 
@@ -259,7 +259,7 @@ def test_stock_is_not_counted_twice(settings: dict[str, Any], place: str, messag
 def test_a_receipt_can_move_announced_lots() -> None:
     """The announced lot is named by our SKU and the lot number, and goes to the location that received it."""
     row = {"owner": "10", "sku": "LAMP", "lot": "L1", "location_id": 8, "quantities": [2, 3]}
-    draft = shipbob.receipt(record(row), Products(None, {"LAMP": "OURS"}), "erp")
+    draft = shipbob.movement_of_receipt(record(row), Products(None, {"LAMP": "OURS"}), "erp")
     assert draft.lot_id == Reference("inventory_lot", ("OURS", "L1"), "erp")
     assert (draft.to_bin_id, draft.quantity) == (Reference("warehouse_bin", ("10", "8")), Decimal(5))
 

@@ -118,7 +118,7 @@ def test_the_page_shows_what_had_another_value_in_the_last_run(config: Path) -> 
     """Also a setting that was added or removed. A secret is its reference then and now, and a refused run has none."""
     with closing(project.load(config).open_state()) as state, state.begin() as tx:
         first = tx.runs.start(business_date="2026-10-22", at=NOW)
-        tx.run_configs.keep(first, effective_config(config))
+        tx.run_configs.store(first, effective_config(config))
         tx.runs.record_refusal(RunMessage("error", "", "no"), business_date="2026-10-22", at=NOW, job=None)
     with visiting(config) as visitor:
         assert "Every setting has the value that it had in run 1." in visitor.page("/t/acme/settings").text

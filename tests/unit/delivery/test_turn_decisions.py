@@ -37,5 +37,5 @@ def test_attempts_are_noted(purpose: str, kind: str, attempts: int, *, noted: bo
     """An attempt is noted unless it delivered the intent at once."""
     decisions = Decisions()
     one = intent(1, attempts=attempts, id=7)
-    decisions.add_attempt(SendTask(one, purpose), Outcome(kind, "m", 503), at=AT)  # type: ignore[arg-type]  # parametrised literals
+    decisions.add_attempt_result(SendTask(one, purpose), Outcome(kind, "m", 503), at=AT)  # type: ignore[arg-type]  # parametrised literals
     assert decisions.attempts == ([Attempt(7, attempts, AT, kind, 503, "m")] if noted else [])

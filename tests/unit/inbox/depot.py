@@ -11,11 +11,10 @@ from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connections import Connection
-from crossdock.platform.webhook_verification import signed_headers
 from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_models import Secret
-from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, signed_headers
 
 SCHEME = WebhookScheme()
 TOPIC = "x-topic"

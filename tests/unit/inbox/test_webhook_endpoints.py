@@ -22,12 +22,11 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.platform.webhook_verification import WebhookError, signed_headers
 from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints_by_connection
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
+from crossdock.webhooks import Hint, Webhook, WebhookError, Webhooks, WebhookScheme, signed_headers
 
 BODY = b'{"keys": [["1"], ["2"], ["1"]]}'
 

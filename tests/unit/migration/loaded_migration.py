@@ -117,7 +117,7 @@ class LoadedMigration:
 
     def obstacles(self) -> Sequence[Obstacle]:
         with self.state.read_only() as tx:
-            scopes: dict[str, Scope] = self.project.scopes
+            scopes: dict[str, Scope] = self.project.scope_by_stream
             return list(obstacles(tx, self.migration(tx), self.waves(tx), scopes, self.now))
 
     def report(self, accepted: str | None = None, **changes: Any) -> Document:

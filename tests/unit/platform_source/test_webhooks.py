@@ -12,12 +12,12 @@ from standardwebhooks.webhooks import Webhook as Reference
 from tests.unit.connectors.webhook_judge import bodies, declared, hints_of, judge, settings_of
 
 from crossdock.errors import RecordError
-from crossdock.platform.webhook_verification import WebhookVerifier
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.webhooks import RESOURCES, SCHEME
 from crossdock.sandbox import webhook_events
 from crossdock.sandbox.webhook_signatures import new_secret, signed_headers
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.webhooks import WebhookVerifier
 
 MAP = {"resource": "product", "map": {"sku": "id", "name": "id"}}
 STREAMS = {

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from crossdock.config.project.connections import Connection
-from crossdock.config.project.webhook_hints import checked_hints
+from crossdock.config.project.webhook_hints import checked_webhook_hints
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.own_external_ids import Ours
@@ -59,7 +59,9 @@ LOT = Hint("lots", ("1", "A"))
 
 
 def of(*hints: Hint) -> list[Hint]:
-    return checked_hints(CONNECTION, Webhooks([WebhookScheme()], [], lambda _: iter(hints)), Webhook("", {}, {}))
+    return checked_webhook_hints(
+        CONNECTION, Webhooks([WebhookScheme()], [], lambda _: iter(hints)), Webhook("", {}, {})
+    )
 
 
 def raising(error: BaseException) -> list[Hint]:
@@ -67,7 +69,9 @@ def raising(error: BaseException) -> list[Hint]:
         yield LOT
         raise error
 
-    return checked_hints(CONNECTION, Webhooks([WebhookScheme()], [], hints), Webhook("", {}, {"name": "Jane Doe"}))
+    return checked_webhook_hints(
+        CONNECTION, Webhooks([WebhookScheme()], [], hints), Webhook("", {}, {"name": "Jane Doe"})
+    )
 
 
 def test_each_record_is_named_once() -> None:
@@ -126,7 +130,7 @@ def test_a_webhook_about_records_of_others_names_none() -> None:
     connection = Connection("depot", DEPOT, DepotSettings(), (stream,))
     found = [Hint("lots", (name,)) for name in ("SO-1", "shop:SO%202", "erp:SO-1", "shop:\udce4")]
     webhooks = Webhooks[DepotSettings]([WebhookScheme()], [], lambda _: iter(found))
-    assert checked_hints(connection, webhooks, Webhook("", {}, {})) == [Hint("lots", ("SO 2",))]
+    assert checked_webhook_hints(connection, webhooks, Webhook("", {}, {})) == [Hint("lots", ("SO 2",))]
 
 
 def test_a_key_that_cannot_be_stored_is_left_to_the_inbox() -> None:

@@ -18,7 +18,7 @@ def refusal(host: str | None, *origins: str, local: tuple[str, int] | None = ("1
     """The refusal of a request with these headers on a connection to *local*."""
     headers = [] if host is None else [(b"host", host.encode("latin-1"))]
     headers += [(b"origin", origin.encode("latin-1")) for origin in origins]
-    return NAMES.refusal({"type": "http", "headers": headers, "server": local})
+    return NAMES.refusal_reason({"type": "http", "headers": headers, "server": local})
 
 
 @pytest.mark.parametrize(
@@ -160,5 +160,5 @@ def test_parts_of_pages_of_other_sites_are_refused(site: str, mode: str, dest: s
     """A link to an address is answered; as an image, a script or a frame it is not, before anything is done."""
     given = {"host": "localhost:8080", "sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
     headers = [(name.encode(), value.encode()) for name, value in given.items()]
-    refused = NAMES.refusal({"type": "http", "headers": headers, "server": ("127.0.0.1", 8080)})
+    refused = NAMES.refusal_reason({"type": "http", "headers": headers, "server": ("127.0.0.1", 8080)})
     assert (refused is None) is is_answered

@@ -87,10 +87,10 @@ class Memory:
     def _of(self, stream: str, status: str) -> dict[str, FileFacts]:
         return {key: facts for (name, key), (now, facts) in self.rows.items() if (name, now) == (stream, status)}
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         return self._of(stream, "done")
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._of(stream, "accepted")
 
     def forgotten(self, stream: str, version: str) -> Digests:
@@ -114,7 +114,7 @@ class Memory:
             self.rows[stream, facts.content_hash] = "accepted", accepted
 
     def finish(self, stream: str, version: str) -> None:
-        for key, facts in self.unfinished(stream).items():
+        for key, facts in self.unfinished_files(stream).items():
             self.rows[stream, key] = "done", facts
 
 
@@ -184,7 +184,7 @@ class Bench:
 
     def _pass(self, pause: timedelta) -> None:
         assert self.depot.in_use == 0, "a session stays open between two attempts"
-        kept = set(self.spooled()) - self.intake.unfinished("wms.lots").keys()
+        kept = set(self.spooled()) - self.intake.unfinished_files("wms.lots").keys()
         assert not kept, "something is kept of what was not taken in"
         end = self.clock.now() + pause
         for after in sorted(after for after in self.events if DUE + after <= end):

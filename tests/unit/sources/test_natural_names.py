@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.file_names import NaturalNames, TimedName, marked_versions
+from crossdock.reading.sources.dates_in_file_names import NaturalNames, TimedName, marked_versions
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 DAY = 86_400

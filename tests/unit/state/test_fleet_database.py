@@ -32,9 +32,9 @@ def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, st
         leader.write_jobs({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
         leader.write_jobs({"acme": FACTS})
     with closing(FleetDatabase(state_url)) as other, other.leading("second") as leader:
-        assert other.jobs() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
+        assert other.job_facts_by_tenant() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
         leader.forget_tenants(["bolt", "unknown"])
-        assert list(other.jobs()) == ["acme"]
+        assert list(other.job_facts_by_tenant()) == ["acme"]
 
 
 def test_one_scheduler_leads(database: FleetDatabase, state_url: StateUrl) -> None:
@@ -60,7 +60,7 @@ def test_a_leader_that_was_overtaken_writes_nothing(
             with pytest.raises(StateError, match="has taken over"):
                 leader.write_jobs({"acme": FACTS})
             new.write_jobs({})
-            assert other.jobs() == {}
+            assert other.job_facts_by_tenant() == {}
         sleeper.__exit__(None, None, None)
 
 
@@ -80,6 +80,6 @@ def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, stat
         connection.execute(text("ALTER TABLE fleet_jobs ADD COLUMN another TEXT"))
     engine.dispose()
     with closing(FleetDatabase(state_url)) as other:
-        assert other.jobs() == {}
+        assert other.job_facts_by_tenant() == {}
         with other.leading("host:2") as leader:
             leader.write_jobs({"acme": FACTS})

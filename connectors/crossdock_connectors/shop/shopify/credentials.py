@@ -25,7 +25,7 @@ _REFUSALS: Mapping[str, str] = {
 _CODE = re.compile(rf"\b({'|'.join(_REFUSALS)})\b")
 
 
-def refusal_hint(response: httpx.Response) -> str:
+def refusal_reason(response: httpx.Response) -> str:
     """Return why Shopify granted no token. It says so in JSON, or in a page that begins with ``Oauth error CODE``."""
     found = _CODE.search(response.text)
     return _REFUSALS[found[1]] if found else ""
@@ -37,7 +37,7 @@ class ShopifyClientCredentials(ClientCredentialsAuth):
     header, scheme = HEADER, ""
 
     def refused(self, response: httpx.Response) -> str:
-        return refusal_hint(response)
+        return refusal_reason(response)
 
 
 class ShopifyAuthorization(AuthorizationCodeAuth):
@@ -47,4 +47,4 @@ class ShopifyAuthorization(AuthorizationCodeAuth):
     forgives_reuse = True  # a refresh token works until its successor is used
 
     def refused(self, response: httpx.Response) -> str:
-        return refusal_hint(response)
+        return refusal_reason(response)

@@ -182,10 +182,10 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         return mapping.credit_note(record, self.settings)
 
     def location(self, record: Record) -> WarehouseBinDraft:
-        return mapping.location(record, self.settings)
+        return mapping.bin_of_location(record, self.settings)
 
     def lot(self, record: Record) -> InventoryLotDraft:
-        return mapping.level(record, self.settings)
+        return mapping.lot_of_inventory_level(record, self.settings)
 
 
 def positions_of_customers(since: str | None) -> tuple[str | None, str | None]:

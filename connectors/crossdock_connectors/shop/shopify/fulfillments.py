@@ -47,7 +47,7 @@ def look_up_outcome(order: Any, order_id: str, number: str) -> Outcome:
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
             return Outcome("found", status=200, target_id=number_of(shipment.at("/id", str)), held={})
-    if cut := _beyond_the_look_up(read, [numbers for _, numbers in parcels]):
+    if cut := _beyond_look_up_text(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
     to_ship = objects(read, "/fulfillmentOrders/nodes")
     for one in to_ship:
@@ -69,7 +69,7 @@ def _check(one: JsonElement) -> None:
         text_or_null(line, "sku")
 
 
-def _beyond_the_look_up(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
+def _beyond_look_up_text(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
     """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
     if len(numbers) >= _MOST:
         return f"{_MOST - 1} fulfillments"

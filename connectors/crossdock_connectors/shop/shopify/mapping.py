@@ -115,7 +115,7 @@ def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     )
 
 
-def location(record: Record, settings: ShopifySettings) -> WarehouseBinDraft:
+def bin_of_location(record: Record, settings: ShopifySettings) -> WarehouseBinDraft:
     """Map a location to a bin: Shopify has no smaller places."""
     name = record.at("/name", str)
     return WarehouseBinDraft(
@@ -125,7 +125,7 @@ def location(record: Record, settings: ShopifySettings) -> WarehouseBinDraft:
     )
 
 
-def level(record: Record, settings: ShopifySettings) -> InventoryLotDraft:
+def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> InventoryLotDraft:
     found = {each.at("/name", str): each.at("/quantity", int) for each in record.each("/level/quantities")}
     if settings.stock_quantity not in found:
         raise RecordError("bad_value", f"has no quantity {settings.stock_quantity}", pointer="/quantities")

@@ -183,7 +183,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         return mapping.credit_note(record, self.settings)
 
     def location(self, record: Record) -> WarehouseBinDraft:  # noqa: ARG002  there is one
-        return mapping.location(self.settings)
+        return mapping.bin_of_shop(self.settings)
 
     def lot(self, record: Record) -> InventoryLotDraft:
         return mapping.lot(record, self.settings)

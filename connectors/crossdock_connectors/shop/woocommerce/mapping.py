@@ -113,7 +113,7 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     )
 
 
-def location(settings: WooCommerceSettings) -> WarehouseBinDraft:
+def bin_of_shop(settings: WooCommerceSettings) -> WarehouseBinDraft:
     return WarehouseBinDraft(code=settings.locations.get(STORE, STORE), warehouse=settings.warehouse)
 
 

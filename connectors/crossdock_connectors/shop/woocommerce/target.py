@@ -175,7 +175,7 @@ def _order_path(order: str) -> str:
 
 def _missing_record_outcome(answer: Answer) -> Outcome | None:
     """Return the rejection of a record that the shop does not have. Other answers of 404 concern all records."""
-    if answer.status in {400, 404} and code_of(answer).endswith("_invalid_id"):
+    if answer.status in {400, 404} and error_code_of(answer).endswith("_invalid_id"):
         return Outcome("rejected", "the shop has no such order or product", 200, reason="missing")
     return None
 
@@ -206,6 +206,6 @@ def _status_outcome(body: Any, order: str | None) -> Outcome:
     return Outcome("found", status=200, target_id=order, held={"status": body["status"]})
 
 
-def code_of(answer: Answer) -> str:
+def error_code_of(answer: Answer) -> str:
     found = at_path(body_of(answer), "code")
     return found if isinstance(found, str) else ""

@@ -45,7 +45,7 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
     )
 
 
-def marketplace(record: Record) -> WarehouseBinDraft:
+def bin_of_marketplace(record: Record) -> WarehouseBinDraft:
     """Map all fulfillment centers of a marketplace to a bin: Amazon does not state in which of them units are."""
     return WarehouseBinDraft(code=record.at("/marketplace", str), warehouse=WAREHOUSE)
 

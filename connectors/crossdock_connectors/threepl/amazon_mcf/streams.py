@@ -83,7 +83,7 @@ class Locations(AmazonStream):
         yield RawBatch.json([{"marketplace": self.settings.marketplace}], source=ctx.connection)
 
     def to_resource(self, record: Record) -> WarehouseBinDraft:
-        return mapping.marketplace(record)
+        return mapping.bin_of_marketplace(record)
 
 
 class Stock(AmazonStream):

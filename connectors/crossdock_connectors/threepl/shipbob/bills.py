@@ -54,4 +54,4 @@ class Bills(ShipBobStream):
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         assert self.settings.bills is not None  # else there is no such stream
-        return mapping.bill(record, self.settings.bills)
+        return mapping.invoice_of_bill(record, self.settings.bills)

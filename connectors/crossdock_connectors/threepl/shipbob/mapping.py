@@ -55,7 +55,7 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
     )
 
 
-def location(record: Record) -> WarehouseBinDraft:
+def bin_of_location(record: Record) -> WarehouseBinDraft:
     return WarehouseBinDraft(
         code=record.key_parts[-1],
         warehouse=record.at("/name", str),
@@ -93,7 +93,7 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
     )
 
 
-def receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
+def movement_of_receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
     key = products.sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
@@ -102,7 +102,7 @@ def receipt(record: Record, products: Products, announced_lots: str) -> LotMovem
     )
 
 
-def departure(record: Record) -> LotMovementDraft:
+def movement_of_shipment(record: Record) -> LotMovementDraft:
     """Map the movement of shipped units from the first receipt of their lot at the location, or raise RecordError."""
     owner, lot = record.at("/owner", str), record.at("/lot", str)
     received_with = record.at("/receiving_order", int, default=None)
@@ -115,7 +115,7 @@ def departure(record: Record) -> LotMovementDraft:
     )
 
 
-def bill(record: Record, bills: Bills) -> InvoiceDraft:
+def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
     check_part(record, "/transactions")
     transactions, currency = objects(record, "/transactions"), record.at("/currency_code", str)
     taxes = [_taxes(each) for each in transactions]

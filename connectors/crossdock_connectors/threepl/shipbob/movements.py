@@ -66,7 +66,7 @@ class Receipts(_OwnRows):
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
         if settings.announced_lots is not None:
-            return mapping.receipt(record, self.products, settings.announced_lots)
+            return mapping.movement_of_receipt(record, self.products, settings.announced_lots)
         return mapping.received_lot(record, self.products, settings.unit_of_measure)
 
 
@@ -110,7 +110,7 @@ class Departures(_OwnRows):
         return list(rows.values())
 
     def to_resource(self, record: Record) -> LotMovementDraft:
-        return mapping.departure(record)
+        return mapping.movement_of_shipment(record)
 
 
 class ReceivedLots:

@@ -75,7 +75,7 @@ class Locations(ShipBobStream):
         yield RawBatch.json((with_members(item, owner=self.settings.owner) for item in items), source=answer.address)
 
     def to_resource(self, record: Record) -> WarehouseBinDraft:
-        return mapping.location(record)
+        return mapping.bin_of_location(record)
 
 
 class Stock(ShipBobStream):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import config_loading, terminal_output
+from crossdock.cli import project_and_state, terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.migrate.load_output import load_output
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.values.run_messages import error_documents
 
@@ -59,7 +59,7 @@ def load(
     from crossdock.migration.rehearsal_file import Rehearsal
     from crossdock.values.clock import SystemClock
 
-    project = config_loading.load(config)
+    project = project_and_state.load(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None
     choice = LoadChoice(by, until, percent, rehearsed, again)
     with interruptible() as interrupt, load_output(wanted=not as_json) as shown:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from crossdock.cli import terminal_output
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.display_times import duration_text
 

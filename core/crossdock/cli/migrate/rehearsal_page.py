@@ -29,7 +29,7 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         migration=document["migration"],
         tenant=document["tenant"],
         config=config.name,
-        errors={each.stream: each.coded for each in messages},
+        errors={each.stream: each.text_with_code for each in messages},
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),

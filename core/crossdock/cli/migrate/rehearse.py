@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.clock import SystemClock
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.output_files import check_writable
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.values.display_times import instant_text
 
@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import page_rendering, sealed_page, sign_off_page
+    from crossdock.console import page_rendering, sealed_page, sign_off_report_page
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -64,7 +64,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = sealed_page.sealed(sign_off_page.page(document))
+        content, digest = sealed_page.sealed(sign_off_report_page.page(document))
         page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest

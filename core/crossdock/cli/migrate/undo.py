@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.config_loading import load
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import help_example
 from crossdock.cli.undo import plan_and_print_undo, undo_options
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import read_state
+from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.display_times import instant_text
 

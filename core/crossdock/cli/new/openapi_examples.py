@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from crossdock.cli.new.openapi_drafts import UsedMember
-from crossdock.cli.new.openapi_lists import RFC_2822, ListProposal
+from crossdock.cli.new.openapi_draft_proposals import UsedMember
+from crossdock.cli.new.openapi_list_proposals import RFC_2822, ListProposal
 from crossdock.cli.new.openapi_operations import json_type, members, plain_json
 from crossdock.platform.openapi_file import Json, OpenApi
 from crossdock.values.field_types import minor_unit

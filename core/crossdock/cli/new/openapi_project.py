@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crossdock.cli.new import (
-    openapi_credentials,
-    openapi_drafts,
+    openapi_credential_proposal,
+    openapi_draft_proposals,
     openapi_examples,
-    openapi_lists,
-    openapi_target,
+    openapi_list_proposals,
+    openapi_target_proposal,
     target_code,
 )
-from crossdock.cli.new.openapi_credentials import Credentials
-from crossdock.cli.new.openapi_drafts import DraftProposal, UsedMember
-from crossdock.cli.new.openapi_lists import ListProposal, Paging, SkippedOperation, singular
+from crossdock.cli.new.openapi_credential_proposal import Credentials
+from crossdock.cli.new.openapi_draft_proposals import DraftProposal, UsedMember
+from crossdock.cli.new.openapi_list_proposals import ListProposal, Paging, SkippedOperation, singular
 from crossdock.cli.new.openapi_operations import members
 from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
 from crossdock.cli.new.swagger_conversion import convert_to_openapi_3
@@ -71,11 +71,13 @@ def read_proposal(path: Path, *, with_target: bool, chosen: Collection[str]) -> 
 
 
 def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
-    lists, left_out = openapi_lists.propose_lists(document, chosen)
-    base_url, question = openapi_credentials.server_address(document)
-    found = openapi_credentials.propose_credentials(document, base_url)
-    target, refused = openapi_target.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
-    drafts = [(one, openapi_drafts.propose_draft(document, one)) for one in lists]
+    lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
+    base_url, question = openapi_credential_proposal.server_address(document)
+    found = openapi_credential_proposal.propose_credentials(document, base_url)
+    target, refused = (
+        openapi_target_proposal.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
+    )
+    drafts = [(one, openapi_draft_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
 
@@ -140,13 +142,13 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
         "base_path": urlsplit(proposal.base_url).path,
         "api_title": _comment_text(as_mapping(proposal.document.data.get("info")).get("title")) or package,
         "streams_imports": import_lines(_stream_imports(proposal, package), package),
-        "stream_names": ", ".join(class_of(one) for one, _ in lists),
+        "stream_names": ", ".join(class_name(one) for one, _ in lists),
         "connector_streams": format_code(
-            "streams=lambda _: ", _tuple_code([f"{class_of(one)}()" for one, _ in lists]), 4, ","
+            "streams=lambda _: ", _tuple_code([f"{class_name(one)}()" for one, _ in lists]), 4, ","
         ),
         "init_imports": import_lines(
             {
-                f"{package}.streams": [*(class_of(one) for one, _ in lists), "api"],
+                f"{package}.streams": [*(class_name(one) for one, _ in lists), "api"],
                 f"{package}.settings": ["ApiSettings"],
                 **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
             },
@@ -203,17 +205,17 @@ def _comment_text(text: object) -> str:
     return " ".join(kept.split())[:80].strip()
 
 
-def class_of(one: ListProposal) -> str:
+def class_name(one: ListProposal) -> str:
     name = "".join(word.capitalize() for word in one.name.split("_"))
     return f"{name}List" if name in _TAKEN else name
 
 
-def _model_of(one: ListProposal) -> str:
+def _model_name(one: ListProposal) -> str:
     name = "".join(singular(word).capitalize() for word in one.name.split("_"))
     return f"{name}Record" if name in _TAKEN or name in {"Date", "Field", "BaseModel"} else name
 
 
-def _function_of(one: ListProposal) -> str:
+def _function_name(one: ListProposal) -> str:
     return f"{'_'.join(singular(word) for word in one.name.split('_'))}_draft"
 
 
@@ -273,7 +275,7 @@ def _stream_class(one: ListProposal, needs_namespace: bool) -> str:
     facts += [_cursor_line(one)] if one.changes else ['    mode = "snapshot"']
     return "\n".join(
         [
-            f"class {class_of(one)}(Stream[ApiSettings]):",
+            f"class {class_name(one)}(Stream[ApiSettings]):",
             f'    """GET {_comment_text(one.operation.path)}: {_summary(one)}."""',
             "",
             *(f"    # TODO: {each}" for each in one.unknown),
@@ -287,8 +289,8 @@ def _stream_class(one: ListProposal, needs_namespace: bool) -> str:
             format_code("yield ", page, 12),
             "",
             f"    def to_resource(self, record: Record) -> {_draft_class_of(one)}:",
-            f'        """See `mapping.{_function_of(one)}`."""',
-            f"        return mapping.{_function_of(one)}(record)",
+            f'        """See `mapping.{_function_name(one)}`."""',
+            f"        return mapping.{_function_name(one)}(record)",
         ]
     )
 
@@ -361,7 +363,7 @@ def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[
 
 
 def _model_classes(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
-    model = _model_of(one)
+    model = _model_name(one)
     for each in draft.used.values():
         if each.elements:
             element = document.merged_schema(each.schema.get("items"))
@@ -402,7 +404,7 @@ def _mapping_imports(lists: Sequence[tuple[ListProposal, DraftProposal]], packag
 
 def _mapping_function(one: ListProposal, draft: DraftProposal) -> str:
     lines = [
-        f"def {_function_of(one)}(record: Record) -> {draft.draft}:",
+        f"def {_function_name(one)}(record: Record) -> {draft.draft}:",
         f'    """One record of {_comment_text(one.operation.path)}."""',
     ]
     made = format_code("return ", Call(draft.draft, draft.arguments), 4)
@@ -417,7 +419,7 @@ def _mapping_function(one: ListProposal, draft: DraftProposal) -> str:
     elif draft.lines is not None:
         built = [format_code("line = ", draft.lines, 4)]
     if "found." in "\n".join([*built, made]):
-        lines.append(f"    found = record.parse(models.{_model_of(one)})")
+        lines.append(f"    found = record.parse(models.{_model_name(one)})")
     return "\n".join([*lines, *built, made])
 
 
@@ -442,7 +444,7 @@ def _fake_list(one: ListProposal) -> Call:
 def _contract_test(one: ListProposal) -> str:
     return "\n".join(
         [
-            f"class Test{class_of(one)}(HttpStreamContract):",
+            f"class Test{class_name(one)}(HttpStreamContract):",
             '    """The tests that crossdock has for every stream; pytest -rs shows what this example cannot show."""',
             "",
             "    # TODO: state in expects what the vendor means by these records",

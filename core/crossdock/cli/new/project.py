@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from crossdock.cli.new.templates import PROJECT_FILES, fill_template, project_files
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import as_json, check_each_utf8, check_utf8, help_example
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError

@@ -189,7 +189,7 @@ class BoundStream:
         return self.stream.resource_type
 
     @property
-    def records(self) -> str:
+    def records_text(self) -> str:
         """Its records in words, with the target that holds them: ``orders of wms in depot``."""
         place = "on the platform" if self.target.name == PLATFORM else f"in {self.target.name}"
         return f"{self.kind.name} of {self.namespace} {place}"
@@ -211,7 +211,7 @@ def _declared_api(connection: Connection) -> Api:
     return api
 
 
-def guard_stream_code(bound: BoundStream) -> AbstractContextManager[None]:
+def guard_author_code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
     """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
     return guarded(
         "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
@@ -252,7 +252,7 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
 
 
 @contextmanager
-def _guard_config_code(
+def _guard_author_code_on_load(
     document: Document, name: str, method: str, code: object, settings: object = None, *, only_authors: bool = True
 ) -> Iterator[None]:
     """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
@@ -306,11 +306,11 @@ def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str,
         with suppress(ConfigError):  # reported with the connection
             connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
-            with _guard_config_code(document, name, "settings", connector.settings):
+            with _guard_author_code_on_load(document, name, "settings", connector.settings):
                 settings = document.check(with_stream_overrides(connector.settings), data, ("connections", name))
-            with _guard_config_code(document, name, "target", connector.target, settings, only_authors=False):
+            with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
-            with _guard_config_code(document, name, "target", connector.target, settings):
+            with _guard_author_code_on_load(document, name, "target", connector.target, settings):
                 if made is not None:
                     found[name] = _checked_resources(connector, made)
     return found
@@ -358,14 +358,14 @@ def _load_connection(
         connector = load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
-    with _guard_config_code(document, name, "settings", connector.settings):
+    with _guard_author_code_on_load(document, name, "settings", connector.settings):
         settings = document.check(
             with_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
-        with _guard_config_code(document, name, "streams", connector.streams, settings, only_authors=False):
+        with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
             streams = _made_streams(connector, settings)
-        with _guard_config_code(document, name, "streams", connector.streams, settings):
+        with _guard_author_code_on_load(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them

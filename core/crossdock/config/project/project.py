@@ -24,7 +24,7 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.growth_checks import AnnouncesFiles
+from crossdock.reading.sources.pauses_between_growth_checks import AnnouncesFiles
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import (
@@ -111,7 +111,7 @@ class Project:
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
     @property
-    def adoption_members(self) -> dict[str, str]:
+    def adoption_member_by_stream(self) -> dict[str, str]:
         """The streams that take over records with other names, each with the member that matches them."""
         return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
 
@@ -125,12 +125,12 @@ class Project:
         return {name for name, stream in self._named_streams() if stream.fetches}
 
     @property
-    def resources(self) -> dict[str, str]:
+    def resource_by_stream(self) -> dict[str, str]:
         """The resource of each stream."""
-        return {name: scope.resource for name, scope in self.scopes.items()}
+        return {name: scope.resource for name, scope in self.scope_by_stream.items()}
 
     @property
-    def scopes(self) -> dict[str, Scope]:
+    def scope_by_stream(self) -> dict[str, Scope]:
         return {
             name: connection.scope(stream)
             for connection in self.connections

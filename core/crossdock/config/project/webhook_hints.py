@@ -12,7 +12,7 @@ from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
 
-def checked_hints(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) -> list[Hint]:
+def checked_webhook_hints(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) -> list[Hint]:
     """Return the records that *webhook* is about, each once, for the streams that fetch named records.
 
     Raises RecordError if its body cannot be read, and ConnectorError if a hint fits no stream or the code fails.
@@ -26,23 +26,25 @@ def checked_hints(connection: Connection, webhooks: Webhooks[Any], webhook: Webh
         raise
     hints = [each for each in found if isinstance(each, Hint)]
     for wrong in (each for each in found if not isinstance(each, Hint)):
-        raise _hint_error(connection, f"is a {type(wrong).__name__} instead of a Hint")
+        raise _webhook_hint_error(connection, f"is a {type(wrong).__name__} instead of a Hint")
     streams = {stream.name: stream for stream in connection.streams}
     for hint in hints:
         stream = streams.get(hint.stream)
         if stream is None:
-            raise _hint_error(connection, f"names the stream {hint.stream!r}; known: {', '.join(sorted(streams))}")
+            raise _webhook_hint_error(
+                connection, f"names the stream {hint.stream!r}; known: {', '.join(sorted(streams))}"
+            )
         if not isinstance(hint.key, tuple):
-            raise _hint_error(
+            raise _webhook_hint_error(
                 connection, f"names a key of {hint.stream} that is a {type(hint.key).__name__}, not a tuple"
             )
         if len(hint.key) != len(stream.key):
             columns = ", ".join(stream.key)
-            raise _hint_error(
+            raise _webhook_hint_error(
                 connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}"
             )
         if {*map(type, hint.key)} - {str}:
-            raise _hint_error(connection, f"names a key of {hint.stream} that is not text")
+            raise _webhook_hint_error(connection, f"names a key of {hint.stream} that is not text")
     wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
     return [own for hint in wanted if (own := _with_own_key(hint, streams[hint.stream].own_keys)) is not None]
 
@@ -55,7 +57,7 @@ def _with_own_key(hint: Hint, ours: Ours | None) -> Hint | None:
     return None if key is None else Hint(hint.stream, key_parts_of(key))
 
 
-def _hint_error(connection: Connection, what: str) -> ConnectorError:
+def _webhook_hint_error(connection: Connection, what: str) -> ConnectorError:
     return ConnectorError(
         f"a hint {what}",
         where=connection.name,

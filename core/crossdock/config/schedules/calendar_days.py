@@ -21,7 +21,7 @@ def days_of_month(day: date) -> Iterator[date]:
 
 def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
     """Return whether a schedule runs on *day*. If it *moves*, a run on a holiday is on the next working day, once."""
-    return day not in holidays and (named(day) or (moves and _replaces_holiday(day, named, holidays)))
+    return day not in holidays and (named(day) or (moves and _is_moved_from_holiday(day, named, holidays)))
 
 
 def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
@@ -36,7 +36,7 @@ def is_named(day: date, days: Collection[str | int], holidays: Collection[date])
     return (day == working[0] and "first_working_day" in days) or (day == working[-1] and "last_working_day" in days)
 
 
-def _replaces_holiday(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
+def _is_moved_from_holiday(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
     """Return whether *day* is the next working day after a holiday that the schedule names."""
     if not is_working_day(day, holidays):
         return False

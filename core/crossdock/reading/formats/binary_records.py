@@ -27,7 +27,7 @@ from crossdock.reading.formats.record_framing import (
     records_of_computed_size,
 )
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.formats.record_types import type_code_of
 from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
@@ -108,8 +108,8 @@ class BinaryRecords:
 
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
-        types, place = layout.types, layout.code_place
-        codes = {each: code_of(each, kind) for each, kind in types.items()}
+        types, place = layout.types, layout.type_code_place
+        codes = {each: type_code_of(each, kind) for each, kind in types.items()}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
         self._codes = {
             code.ljust(place.length).encode(layout.encoding): each
@@ -178,7 +178,7 @@ class BinaryRecords:
         return length - self._filled_record(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
 
     def _record_type(self, data: bytes, number: int) -> str:
-        place = self._layout.code_place
+        place = self._layout.type_code_place
         if place is None:
             return self._layout.type_to_read
         name = self._codes.get(data[place.at - 1 : place.at - 1 + place.length], self._otherwise)
@@ -188,7 +188,7 @@ class BinaryRecords:
         return name
 
     def _grouped_by_type(self, batch: _Batch) -> dict[str, _RecordsOfType]:
-        if self._layout.code_place is None:
+        if self._layout.type_code_place is None:
             numbers = list(range(batch.first, batch.first + len(batch.records)))
             only = _RecordsOfType(numbers, batch.offsets, batch.records)
             self._fill_tables_and_check_sizes(self._layout.type_to_read, only)
@@ -354,7 +354,7 @@ class BinaryRecords:
         self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
     ) -> NoReturn:
         at = column.at - filled
-        what, held = column.described, data[column.at - 1 : column.end]
+        what, held = column.expected_content, data[column.at - 1 : column.end]
         if column.usage is None and column.decimals is None:
             text = held.decode(self._layout.encoding, "replace")
             bad = next(found.start() for found in re.finditer(_NO_TEXT, text))

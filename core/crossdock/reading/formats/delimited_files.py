@@ -19,7 +19,7 @@ from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import code_of, field_places
+from crossdock.reading.formats.record_types import field_places, type_code_of
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import (
     Block,
@@ -179,7 +179,7 @@ class DelimitedRecords:
             each: PolarsParser(RecordFormat(kind.names, layout.delimiter, layout.quote, crlf, None, marks))
             for each, kind in self._types.items()
         }
-        codes = {each: code_of(each, kind) for each, kind in self._types.items()}
+        codes = {each: type_code_of(each, kind) for each, kind in self._types.items()}
         self._codes = {code: each for each, code in codes.items() if code is not None}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
 

@@ -99,7 +99,7 @@ class FixedColumn(ConfigModel):
         return self.at + self.length - 1
 
     @property
-    def described(self) -> str:
+    def expected_content(self) -> str:
         if self.usage is not None:
             size = "" if self.digits is None else f" of at most {self.digits} digits"
             return f"a {self.usage.partition('_')[0]} number{size}{' and a sign' if self.sign else ' without a minus'}"

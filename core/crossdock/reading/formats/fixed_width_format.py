@@ -93,7 +93,7 @@ class TypePosition(ConfigModel):
 
 
 @dataclass(frozen=True, slots=True)
-class CodePlace:
+class TypeCodePlace:
     """Where the code of a type is: the first position, and the number of characters."""
 
     at: int
@@ -199,17 +199,17 @@ class FixedWidthFormat(FileLayout):
         return self.copybook is not None or self.line_end in {"rdw", "bdw"} or self.has_bytes
 
     @cached_property
-    def code_place(self) -> CodePlace | None:
+    def type_code_place(self) -> TypeCodePlace | None:
         if self.record_type is None:
             return None
         if self.record_type.length is not None:
-            return CodePlace(self.record_type.at, self.record_type.length)
+            return TypeCodePlace(self.record_type.at, self.record_type.length)
         places = {kind.columns.get(self.record_type.column or "") for kind in self.types.values()}
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
             raise finding_at(("record_type", "column"), message)
-        return CodePlace(found[0].at, found[0].length)
+        return TypeCodePlace(found[0].at, found[0].length)
 
     @property
     def type_to_read(self) -> str:
@@ -261,8 +261,8 @@ class FixedWidthFormat(FileLayout):
             raise finding_at(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
-        self._check_codes()
-        place, tables = self.code_place, self._varying_tables
+        self._check_type_codes()
+        place, tables = self.type_code_place, self._varying_tables
         if tables and place and place.at + place.length > min(table.at for table in tables):
             raise finding_at(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
         if tables and self.length:
@@ -276,7 +276,7 @@ class FixedWidthFormat(FileLayout):
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
             raise finding_at(("copybook", "rows"), f"there is no table {self.table_of_rows}; {told}")
 
-    def _check_codes(self) -> None:
+    def _check_type_codes(self) -> None:
         for name, kind in self.types.items():
             try:
                 (kind.code or name).encode(self.encoding)
@@ -308,8 +308,10 @@ class FixedWidthFormat(FileLayout):
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
-            if self.code_place and len(kind.code or name) > self.code_place.length and not kind.otherwise:
-                raise finding_at(("record_types", name), f"its code is longer than {self.code_place.length} characters")
+            if self.type_code_place and len(kind.code or name) > self.type_code_place.length and not kind.otherwise:
+                raise finding_at(
+                    ("record_types", name), f"its code is longer than {self.type_code_place.length} characters"
+                )
             for column in (*kind.counts, *kind.sums):
                 if kind.columns[column].decimals is None:
                     raise finding_at(("record_types", name, "columns", column), "states a number: declare decimals")

@@ -20,7 +20,7 @@ from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
 from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import code_of, field_places, types_with_prefixes
+from crossdock.reading.formats.record_types import field_places, type_code_of, types_with_prefixes
 from crossdock.reading.formats.text_decoding import (
     Block,
     DecodingError,
@@ -94,7 +94,7 @@ class _FixedWidthRows:
             ]
             for name, kind in self._types.items()
         }
-        codes = {name: code_of(name, kind) for name, kind in self._types.items()}
+        codes = {name: type_code_of(name, kind) for name, kind in self._types.items()}
         self._codes = {code: name for name, code in codes.items() if code is not None}
         self._otherwise = next((name for name, code in codes.items() if code is None), None)
 
@@ -113,7 +113,7 @@ class _FixedWidthRows:
         return found
 
     def _grouped_by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
-        position = self._layout.code_place
+        position = self._layout.type_code_place
         if position is None:
             return {name: lines for name in self._types if lines.height}
         code = pl.col(TEXT).str.slice(position.at - 1, position.length).str.strip_chars_end(f" {FILLER}")
@@ -191,7 +191,7 @@ class _FixedWidthRows:
         row = lines.filter(pl.any_horizontal(is_odd for _, _, is_odd in odd)).head(1)
         for name, column, is_odd_here in odd:
             if row.select(is_odd_here).item():
-                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.described}"
+                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.expected_content}"
                 hint = (
                     "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
                 )

@@ -50,7 +50,7 @@ class RecordType(ConfigModel):
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
-def code_of(name: str, kind: RecordType) -> str | None:
+def type_code_of(name: str, kind: RecordType) -> str | None:
     return None if kind.otherwise else kind.code or name
 
 
@@ -110,7 +110,7 @@ def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tu
     codes: dict[str | None, str] = {}
     places: dict[str, str] = {}
     for name, kind in types.items():
-        other = codes.setdefault(code_of(name, kind), name)
+        other = codes.setdefault(type_code_of(name, kind), name)
         if other != name:
             yield name, f"has the same code as {other}", ()
         if kind.parent is not None and (kind.parent not in types or name in ancestors(name, types)):

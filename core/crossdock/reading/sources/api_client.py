@@ -309,7 +309,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         if sign is not None:
             raise _doubtful_list_error(sign, page)
-        doubt, paginator = evidence.doubtful_length, read.paginator
+        doubt, paginator = evidence.doubtful_length_text, read.paginator
         if doubt is None or read.cap is not None:
             return
         text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt

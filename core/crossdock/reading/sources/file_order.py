@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Discriminator, Tag
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.file_names import NaturalNames, Rank, Shape, TimedName, marked_versions, parse_templates
+from crossdock.reading.sources.dates_in_file_names import (
+    NaturalNames,
+    Rank,
+    Shape,
+    TimedName,
+    marked_versions,
+    parse_templates,
+)
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
 from crossdock.values.config_models import ConfigModel

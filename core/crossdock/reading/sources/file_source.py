@@ -25,10 +25,10 @@ from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_listing import FileListing, check_intake, file_facts
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
-from crossdock.reading.sources.growth_checks import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.manifests import Manifest, ManifestEntry, read_entries
+from crossdock.reading.sources.pauses_between_growth_checks import Look
 from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
@@ -184,7 +184,7 @@ class FileSource:
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
         """Return the content hashes of the files that earlier runs have finished under any version."""
-        return self._known.finished(stream_id).keys()
+        return self._known.finished_files(stream_id).keys()
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
@@ -225,7 +225,7 @@ class FileSource:
     def forget_unaccepted(self) -> None:
         if not (self._spool.is_lasting and self._spool.fetched):
             return
-        accepted = {facts.content_hash for facts in self._known.unfinished()}
+        accepted = {facts.content_hash for facts in self._known.unfinished_files()}
         finished = self._known.contents_finished_by_each(self._facts)
         for content_hash in self._spool.fetched - accepted - self._known.kept_copies().keys():
             done = [content_hash in each for each in finished]

@@ -23,8 +23,8 @@ from crossdock.errors import RefusedError
 from crossdock.printable import printable
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_source import FileSource, TakenFile
-from crossdock.reading.sources.growth_checks import Look
 from crossdock.reading.sources.known_files import StreamId
+from crossdock.reading.sources.pauses_between_growth_checks import Look
 from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, internal_column

@@ -69,11 +69,11 @@ class KnownFiles:
         found: T = self._looked_up[key]
         return found
 
-    def _all_finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._cached_from_log(self._intake.done, stream_id.stream, stream_id.version)
+    def _all_finished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._cached_from_log(self._intake.finished_files, stream_id.stream, stream_id.version)
 
-    def _unfinished(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._cached_from_log(self._intake.unfinished, stream_id.stream)
+    def _unfinished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._cached_from_log(self._intake.unfinished_files, stream_id.stream)
 
     def _ever_accepted(self, stream_id: StreamId) -> list[FileFacts]:
         return self._cached_from_log(self._intake.known, stream_id.stream)
@@ -83,10 +83,10 @@ class KnownFiles:
 
         No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
         """
-        done = self._all_finished(stream_id)
+        done = self._all_finished_files(stream_id)
         if not self._snapshot:
             return done
-        return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
+        return {} if self._unfinished_files(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
     def contents_finished_by_each(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
         """Return the contents that each stream has finished, without those of *files* that it must read again."""
@@ -98,10 +98,10 @@ class KnownFiles:
     def _contents_not_finished_by(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
         return {facts.content_hash for facts in self.not_finished_by(stream_id, files)}
 
-    def unfinished(self) -> Iterator[FileFacts]:
+    def unfinished_files(self) -> Iterator[FileFacts]:
         """Yield the files that a run accepted and did not finish. The source may have removed them since."""
         for stream_id in self._stream_ids:
-            yield from self._unfinished(stream_id).values()
+            yield from self._unfinished_files(stream_id).values()
 
     def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
@@ -198,20 +198,20 @@ class KnownFiles:
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:
             return False
-        return self._order.follows(facts, last, self._all_finished(stream_id).values(), self._run.clock.now())
+        return self._order.follows(facts, last, self._all_finished_files(stream_id).values(), self._run.clock.now())
 
     def _finished_by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
         return self._cached_from_log(self._read_finished_by_name, stream_id.stream, stream_id.version)
 
     def _read_finished_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
-        return {facts.name: facts for facts in self._all_finished(StreamId(stream, version)).values()}
+        return {facts.name: facts for facts in self._all_finished_files(StreamId(stream, version)).values()}
 
     def _last_finished(self, stream_id: StreamId) -> FileFacts | None:
         """Return the last file that the stream has finished: the newest of those that were accepted together."""
         return self._cached_from_log(self._read_last_finished, stream_id.stream, stream_id.version)
 
     def _read_last_finished(self, stream: str, version: str) -> FileFacts | None:
-        done = list(self._all_finished(StreamId(stream, version)).values())
+        done = list(self._all_finished_files(StreamId(stream, version)).values())
         together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
         return self._order.in_order(together, self._run.clock.now())[-1] if together else None
 
@@ -224,7 +224,7 @@ class KnownFiles:
             return {}
         oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
         for stream_id in self._stream_ids:
-            finished = self.finished(stream_id)
+            finished = self.finished_files(stream_id)
             newest = max((facts.stamp for facts in finished.values()), default="") if self._order.parts else None
             kept |= (
                 dict(list(finished.items())[-1:])
@@ -238,14 +238,16 @@ class KnownFiles:
         return kept
 
     def with_stored_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
-        return [facts for facts in (*self.kept_copies().values(), *self.unfinished()) if has_copy(facts.content_hash)]
+        return [
+            facts for facts in (*self.kept_copies().values(), *self.unfinished_files()) if has_copy(facts.content_hash)
+        ]
 
-    def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+    def finished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files that the stream has finished under any version, by content hash, oldest first.
 
         Files are placed where they were first accepted, snapshots and returned content where they were last accepted.
         """
-        unfinished = self._unfinished(stream_id)
+        unfinished = self._unfinished_files(stream_id)
         finished = dict[str, FileFacts]()
         for facts in self._ever_accepted(stream_id):
             if facts.content_hash in unfinished or facts.is_undone:
@@ -276,7 +278,7 @@ class KnownFiles:
         by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
         if self._kept_for is not None:
-            finished += [each for stream_id in self._stream_ids for each in self.finished(stream_id)]
+            finished += [each for stream_id in self._stream_ids for each in self.finished_files(stream_id)]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
     def files_to_fetch(
@@ -297,7 +299,7 @@ class KnownFiles:
     def finished_by_all(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
-        done = [self._all_finished(stream_id) for stream_id in self._stream_ids]
+        done = [self._all_finished_files(stream_id) for stream_id in self._stream_ids]
         by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
         read = [
             {facts_description(facts) for facts in files.values() if self._is_unchanged_since_read(facts)}
@@ -344,7 +346,7 @@ class KnownFiles:
         """
         new = [
             self._contents_not_finished_by(stream_id, files)
-            - (self._unfinished(stream_id).keys() if self._snapshot else set())
+            - (self._unfinished_files(stream_id).keys() if self._snapshot else set())
             for stream_id in self._stream_ids
         ]
         streams = [stream_id.stream for stream_id in self._stream_ids]

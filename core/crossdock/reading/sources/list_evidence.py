@@ -243,7 +243,7 @@ class ListEvidence:
         return self.pages > 1 and not self._by_record and not (is_same and self.has_all)
 
     @property
-    def doubtful_length(self) -> str | None:
+    def doubtful_length_text(self) -> str | None:
         """A sentence if the list ended at a number of records at which APIs cut lists; otherwise None."""
         if len(self._seen) not in USUAL_CAPS:
             return None

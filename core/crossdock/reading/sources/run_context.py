@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.errors import CrossdockError, StateError, with_code
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.growth_checks import GrowthChecks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
+from crossdock.reading.sources.pauses_between_growth_checks import GrowthChecks
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code import AuthorCodeError, guarded
@@ -42,10 +42,10 @@ with the name of each look-up and join of the stream instead, and the rows of th
 class IntakeLog(Protocol):
     """The log of the files that a stream has taken in. A file is finished under one version of a stream."""
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the files finished under *version*, by content hash, including those whose records were undone."""
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         """Return the files accepted and not finished, by content hash."""
 
     def forgotten(self, stream: str, version: str) -> Digests:

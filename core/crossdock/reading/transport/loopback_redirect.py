@@ -47,7 +47,7 @@ class LoopbackRedirect:
         await self._response(scope)(scope, receive, send)
 
     def _response(self, scope: Scope) -> Response:
-        if self._names.refusal(scope):
+        if self._names.refusal_reason(scope):
             return problem_response(403, "Host or Origin is another site.")
         if (scope["method"], scope["path"]) != ("GET", self._path):
             return problem_response(404, "There is nothing here.")

@@ -85,7 +85,7 @@ class AwaitingParents:
             has_news = self._has_news(tx)
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
             self.references.look_up((key for missing in awaited_by for key in missing), tx)
-            self._drop_rejected(tx)
+            self._drop_if_first_step_rejected(tx)
             opened = self._opened_keys()
             bound = set(tx.bindings.ids(self.bound.scope, opened))
         bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
@@ -168,7 +168,7 @@ class AwaitingParents:
         if not self._held:
             return
         with self.state.read_only() as tx:
-            self._drop_rejected(tx)
+            self._drop_if_first_step_rejected(tx)
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
             with self.state.begin() as tx:
@@ -179,7 +179,7 @@ class AwaitingParents:
         if not self:
             return 0
         with self.state.read_only() as tx:
-            self._drop_rejected(tx)
+            self._drop_if_first_step_rejected(tx)
         number = len(self)
         self._held.clear()
         self._idle.clear()
@@ -188,7 +188,7 @@ class AwaitingParents:
     def _opened_keys(self) -> list[int]:
         return [key_hash for key_hash, held in self._held.items() if held.opened]
 
-    def _drop_rejected(self, tx: Transaction) -> None:
+    def _drop_if_first_step_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
         if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run

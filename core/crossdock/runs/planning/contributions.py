@@ -62,7 +62,7 @@ class Contributions:
                 record = Record(key, (), FROM_STATE, (0,))
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 
-    def planned_contribution(self, read: KeyedRecord) -> Binding:
+    def empty_contribution_to_planned_record(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
         return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)

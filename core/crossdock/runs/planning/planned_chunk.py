@@ -42,7 +42,7 @@ class PlannedChunk:
     def write(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""
         stream = self.bound.name
-        tx.inbox.add_hints(self.refetched, at=self.at)
+        tx.inbox.add_records(self.refetched, at=self.at)
         tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
         tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
         tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)

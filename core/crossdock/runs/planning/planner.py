@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from crossdock.config.project.connections import guard_stream_code
+from crossdock.config.project.connections import guard_author_code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, specific_first
@@ -104,7 +104,7 @@ class Planner:
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
-            with guard_stream_code(self._bound):
+            with guard_author_code_of_stream(self._bound):
                 for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `count_carried_on` may need it
                     yield read
         except CrossdockError as error:
@@ -134,7 +134,7 @@ class Planner:
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
-                binding = self._contributions.planned_contribution(read)
+                binding = self._contributions.empty_contribution_to_planned_record(read)
             if self._is_contributed_before(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
@@ -248,7 +248,7 @@ class Planner:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
-            operation = self._check_request(self._new_operation(read, after, binding))
+            operation = self._reject_if_request_code_fails(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
             planned.operations.append(operation)
 
@@ -277,7 +277,7 @@ class Planner:
                 self._reject(planned, read, "plan", error, after)
                 return False
             operation.kind = "create" if operation.taken_over is None else "update"
-        planned.operations.append(self._check_request(operation))
+        planned.operations.append(self._reject_if_request_code_fails(operation))
         return True
 
     def _reject(
@@ -378,7 +378,7 @@ class Planner:
         changes = after if binding is None else difference(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
-    def _check_request(self, operation: Operation) -> Operation:
+    def _reject_if_request_code_fails(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
             with target_failure_as_rejection(operation.record):
                 make_intent(operation, self._target, 0)

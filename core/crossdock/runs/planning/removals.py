@@ -74,7 +74,7 @@ def decide_missing(
         removable = _remove_and_count(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
-    found.completeness.confirm(bound, removable)
+    found.completeness.recheck_missing(bound, removable)
     with state.begin() as tx:
         decided = _decide_by_proof(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
@@ -138,7 +138,7 @@ def _decide_by_proof(
     wanted = _approval_for(bound, removable.to_list(), at)
     if _is_approved(tx, bound, wanted, found.unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
-    hint = f"{reason.hint}; {_how_to_approve(bound, wanted)}"
+    hint = f"{reason.hint}; {_approval_hint(bound, wanted)}"
     return Removals(
         withheld=wanted,
         refusal=RefusedError(message, where=found.source, hint=hint, code="removals_refused"),
@@ -155,7 +155,9 @@ class _EarlierRemovals(NamedTuple):
 
 
 def _approval_for(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
-    return PendingApproval(bound.name, f"{bound.stream.on_gone} {bound.records}", packed_key_hashes(key_hashes), at)
+    return PendingApproval(
+        bound.name, f"{bound.stream.on_gone} {bound.records_text}", packed_key_hashes(key_hashes), at
+    )
 
 
 def _decide_by_limits(
@@ -171,7 +173,7 @@ def _decide_by_limits(
     held_back = _kept_for_references(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
     wanted = _approval_for(bound, [*fresh, *earlier.asked], at)
-    excess = _exceeded_limit(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
+    excess = _exceeded_limit_text(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     return Removals(withheld=wanted, refusal=_limit_error(tx, bound, wanted, excess, source))
@@ -215,7 +217,7 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
 
 def _kept_for_references(tx: Transaction, bound: BoundStream) -> set[int]:
     rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
-    codes = tx.dead_letters.codes(bound.name, [each.key_hash for each in rejected])
+    codes = tx.dead_letters.reason_code_by_key_hash(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
 
 
@@ -242,7 +244,7 @@ def _remove_and_count(keys: pl.Series, others: pl.Series, terms: Counter[Term], 
 # ---- limits and approval
 
 
-def _exceeded_limit(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
+def _exceeded_limit_text(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
     present = past[0].present or 0 if past else tx.snapshots.count_present(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
@@ -283,7 +285,7 @@ def withheld_removals_error(tx: Transaction, bound: BoundStream) -> RefusedError
     if pending is None or pending.approved_at or not tx.inbox.key_hashes_among(bound.name, pending.key_hashes):
         return None
     return RefusedError(
-        f"{_gone_text(pending.number)} and not removed", hint=_how_to_approve(bound, pending), code="removals_refused"
+        f"{_gone_text(pending.number)} and not removed", hint=_approval_hint(bound, pending), code="removals_refused"
     )
 
 
@@ -295,12 +297,12 @@ def _limit_error(
     return RefusedError(
         f"{excess}; none of them is removed: {names}",
         where=source,
-        hint=_how_to_approve(bound, wanted),
+        hint=_approval_hint(bound, wanted),
         code="removals_refused",
     )
 
 
-def _how_to_approve(bound: BoundStream, wanted: PendingApproval) -> str:
+def _approval_hint(bound: BoundStream, wanted: PendingApproval) -> str:
     return (
         f"list them: crossdock plan {bound.name} --limit {wanted.number}; to allow the removal, after a sync that"
         f" ended with this message: crossdock approve {bound.name} {wanted.number}"

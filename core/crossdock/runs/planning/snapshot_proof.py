@@ -35,7 +35,7 @@ class Completeness:
             self._proofs.add(batch.proof)
             yield batch
 
-    def confirm(self, bound: BoundStream, missing: pl.Series) -> None:
+    def recheck_missing(self, bound: BoundStream, missing: pl.Series) -> None:
         """Look at the source once more for *missing*, by their key hashes. A doubt is an error of the stream."""
         if self.doubt is None and (doubt := self.look_again(missing)) is not None:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)

@@ -78,7 +78,7 @@ def withheld_updates(
             keys.append(operation.record.key)
     if not digests or not limits.exceeded(before + len(digests), found.known):
         return None
-    wanted = PendingApproval(bound.name, f"update {bound.records}", packed_key_hashes(digests), at)
+    wanted = PendingApproval(bound.name, f"update {bound.records_text}", packed_key_hashes(digests), at)
     if _is_approved(state, wanted):
         return None
     return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))

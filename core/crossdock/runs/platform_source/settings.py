@@ -89,7 +89,7 @@ class PlatformSourceSettings(Settings):
     _profile: Profile | None = PrivateAttr(None)
 
     @model_validator(mode="after")
-    def _take_profile(self, info: ValidationInfo) -> Self:
+    def _set_profile_from_context(self, info: ValidationInfo) -> Self:
         self._profile = (info.context or {}).get("platform")
         return self
 

@@ -91,7 +91,7 @@ class PlatformComparison:
         self._found.compared[resource] = comparison.state_totals.records
         self.totals[resource] = comparison.state_totals, comparison.platform_totals
         if not RESOURCES[resource].has_external_id:
-            self.unnamed[resource] = comparison.unnamed
+            self.unnamed[resource] = comparison.unnamed_ids_by_content
 
     def _choose_sample(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
         """Choose a sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""

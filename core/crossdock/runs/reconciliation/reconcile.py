@@ -27,7 +27,7 @@ from crossdock.values.progress import Progress
 
 def streams_to_reconcile(project: Project, names: Iterable[str]) -> list[str]:
     """Return those of the streams that write resources of the platform, so that their records can be compared."""
-    scopes = project.scopes
+    scopes = project.scope_by_stream
     found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
     if not found:
         raise ConfigError(
@@ -59,8 +59,8 @@ def reconcile(
     run = platform_context(session, progress)
     with run.at_end:
         with state.read_only() as tx:
-            found.known = Counter(tx.bindings.count())
-        comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
+            found.known = Counter(tx.bindings.counts_by_resource())
+        comparison = PlatformComparison(state, {project.scope_by_stream[name] for name in streams}, run, found)
         chosen: Chosen | None = None
         references = ListedReferences()
         with LiveRecords(project.platform, run) as live:

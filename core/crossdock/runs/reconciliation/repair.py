@@ -71,7 +71,7 @@ def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
-    if not {*approved.selection} <= project.scopes.keys():
+    if not {*approved.selection} <= project.scope_by_stream.keys():
         raise outdated_error("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
         with session.state.read_only() as tx:

@@ -13,7 +13,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import dry_run
-from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
+from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_hash
@@ -68,7 +68,7 @@ class SourceComparison:
     ) -> None:
         self._state, self._project, self._names, self._platform = state, project, names, platform
         self._found, self._chosen, self._decisions = found, chosen, decisions
-        self._scopes = {name: project.scopes[name] for name in names}
+        self._scopes = {name: project.scope_by_stream[name] for name in names}
         self._inputs: dict[str, FullInput] = {}
         self._dropped: dict[str, set[int]] = {}
         self._unseen = {

@@ -35,7 +35,7 @@ class UndoneStreams:
 
     @property
     def scopes(self) -> set[Scope]:
-        return {self.session.project.scopes[name] for name in self.names}
+        return {self.session.project.scope_by_stream[name] for name in self.names}
 
     @contextmanager
     def bind(self) -> Iterator[list[BoundStream]]:

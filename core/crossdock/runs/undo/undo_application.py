@@ -69,7 +69,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
             approved = PlanFile.model_validate(begun[0].plan)
             return _Application(session, approved, progress, interrupt).resume(begun)
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
-        return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
+        return run.execute(set(), reads=False, answers_for=left & project.scope_by_stream.keys())
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,13 +186,13 @@ def _streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]:
 def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
     """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
     kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
-    forgotten = tx.unverified.resources(scope.target) if kind is not None and not kind.write_once else set[str]()
+    forgotten = tx.unverified.marked_resources(scope.target) if kind is not None and not kind.write_once else set[str]()
     return scope.resource in tx.unverified.resources_with_bindings(scope.target) | forgotten
 
 
 def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
     """Check that the config has the streams, and that each still writes where it has delivered."""
-    scopes = session.project.scopes
+    scopes = session.project.scope_by_stream
     for name, scope in sorted(delivered, key=str):
         if name not in scopes:
             hint = f"to undo {title}, add it again, or give it its name again"

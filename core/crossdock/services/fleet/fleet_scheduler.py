@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError, coded
+from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
@@ -261,7 +261,7 @@ class FleetScheduler:
 
     def _report_failure(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.tenant_unusable(name, message.coded)
+            self._listener.tenant_unusable(name, message.text_with_code)
         else:
             self._listener.could_not_start(name, call.job, call.at, message, problems)
 
@@ -316,7 +316,7 @@ class FleetScheduler:
                 self._executor = self._resources.enter_context(self._open())
             future = _ExecutorCall(self._executor, text)
         except CrossdockError as error:
-            self._executor_failed(coded(error))
+            self._executor_failed(text_with_code(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
             self._executor_failed(_error_text(error))
@@ -360,7 +360,7 @@ class FleetScheduler:
         try:
             self._resources.close()
         except CrossdockError as error:
-            self._listener.report_part_status("executor", coded(error))
+            self._listener.report_part_status("executor", text_with_code(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
             self._listener.report_part_status("executor", _error_text(error))
 

@@ -132,7 +132,7 @@ class FleetService:
             database = self._open_database()
             self._resources.callback(database.close)
             self._leader = self._resources.enter_context(database.leading(this_process()))
-            self._facts = database.jobs()
+            self._facts = database.job_facts_by_tenant()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
             self._leader.forget_tenants(gone)
         except StateBusyError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossdock.errors import ConfigError, ConnectorError, coded
+from crossdock.errors import ConfigError, ConnectorError, text_with_code
 from crossdock.services.fleet.tenants import FleetBase, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
@@ -86,7 +86,7 @@ class TenantFiles:
             tenant = load_tenant(path, self._base)
             self._check_not_shared(tenant, path)
         except (ConfigError, ConnectorError) as error:
-            self._loaded[path] = signature, coded(error)
+            self._loaded[path] = signature, text_with_code(error)
             return
         self._loaded[path] = signature, tenant
         self._owners |= dict.fromkeys(_unshared_values(tenant), path)

@@ -11,7 +11,7 @@ from datetime import datetime
 from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, coded
+from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, text_with_code
 from crossdock.runs import runner, state_session
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
@@ -79,13 +79,13 @@ def _call_result(call: ScheduledCall) -> CallResult:
         due_run = call.due_run
         return _look_at_state(loaded, call) if due_run is None else _run_or_notify(loaded, call, due_run, SystemClock())
     except StateBusyError as error:
-        return CallResult(outcome="busy", error=coded(error))
+        return CallResult(outcome="busy", error=text_with_code(error))
     except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next; its text may quote data
         return _failed_result(as_crossdock_error(error))
 
 
 def _failed_result(error: CrossdockError) -> CallResult:
-    return CallResult(outcome="failed", error=coded(error), message=RunMessage.of_error("", error))
+    return CallResult(outcome="failed", error=text_with_code(error), message=RunMessage.of_error("", error))
 
 
 def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:

@@ -19,7 +19,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.platform.webhook_verification import WebhookError
 from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import ReceivedWebhook, State
@@ -32,6 +31,7 @@ from crossdock.values.serving import (
     problem_response,
     serve_in_thread,
 )
+from crossdock.webhooks import WebhookError
 
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https

@@ -8,16 +8,15 @@ from typing import Any
 from uuid import uuid4
 
 from crossdock.config.project.connections import Connection
-from crossdock.config.project.webhook_hints import checked_hints
+from crossdock.config.project.webhook_hints import checked_webhook_hints
 from crossdock.errors import ConfigError, CrossdockError, RecordError
-from crossdock.platform.webhook_verification import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.state import NamedRecord, ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.record_keys import MAX_KEY_BYTES
-from crossdock.webhooks import Webhook, Webhooks
+from crossdock.webhooks import Delivery, Webhook, Webhooks, WebhookVerifier
 
 MOST_HINTS = 1_000  # of one webhook
 _MAX_TOPIC = 200  # characters
@@ -80,7 +79,7 @@ class WebhookEndpoint:
 
     def _named_records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
         found: dict[str, list[tuple[str, ...]]] = {}
-        for number, hint in enumerate(checked_hints(self._connection, self._webhooks, webhook), 1):
+        for number, hint in enumerate(checked_webhook_hints(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
                 raise RecordError("bad_value", f"it is about more than {MOST_HINTS:,} records")
             if not _may_name_record(hint.key):

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 
-from crossdock.errors import CrossdockError, StateError, as_crossdock_error, coded
+from crossdock.errors import CrossdockError, StateError, as_crossdock_error, text_with_code
 from crossdock.state import ReceivedWebhook, State
 from crossdock.state.tables.inbox import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
@@ -127,7 +127,7 @@ class WebhookWriter:
         except Exception as failure:  # noqa: BLE001  the next attempt may succeed
             error = as_crossdock_error(failure)
             if self._failing.get(otherwise) != str(error):
-                _LOGGER.error("%s: %s", otherwise, coded(error))  # noqa: TRY400  a traceback may quote data
+                _LOGGER.error("%s: %s", otherwise, text_with_code(error))  # noqa: TRY400  a traceback may quote data
             self._failing[otherwise], self._is_outdated = str(error), True
             return error
         self._failing.pop(otherwise, None)

@@ -77,7 +77,7 @@ def _refuse_other_hosts(served: ASGIApp, names: ServerNames) -> ASGIApp:
     """Answer 403 to requests for another host or from a page of another site."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = names.refusal(scope)
+        refusal = names.refusal_reason(scope)
         await (problem_response(403, refusal) if refusal else served)(scope, receive, send)
 
     return guarded

@@ -13,14 +13,14 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.errors import ClockError, CrossdockError, coded
+from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs import run_attempt, runner
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox.inbox_worker import InboxWorker
 from crossdock.services.inbox.receiver import RefusedCounts
 from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
@@ -40,7 +40,7 @@ A_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class WebhookReception:
-    hint_worker: HintWorker
+    inbox_worker: InboxWorker
     refused: RefusedCounts
 
 
@@ -70,8 +70,8 @@ class MonitoredScheduler:
         self._clock, self._interrupt = clock, interrupt
         self._use_project(project)
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
-        hint_worker = webhooks.hint_worker if webhooks else None
-        self._scheduler = Scheduler(project, clock, self._execute_run, self._report_ended_run, workers, hint_worker)
+        inbox_worker = webhooks.inbox_worker if webhooks else None
+        self._scheduler = Scheduler(project, clock, self._execute_run, self._report_ended_run, workers, inbox_worker)
         self._retention = RetentionTask(clock)
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
         self._fresh: tuple[Project, Notifier | None] | None = None  # takes effect once no run is in progress
@@ -106,8 +106,10 @@ class MonitoredScheduler:
                 self._metrics.record_heartbeat()
                 self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
-            self._metrics.report_part_status("clock" if isinstance(error, ClockError) else "state", coded(error))
-            LOGGER.error("cannot check which jobs are due: %s", coded(error))
+            self._metrics.report_part_status(
+                "clock" if isinstance(error, ClockError) else "state", text_with_code(error)
+            )
+            LOGGER.error("cannot check which jobs are due: %s", text_with_code(error))
             self._report_unusable_state(error, now)
         else:
             self._metrics.report_part_status("state")
@@ -142,7 +144,7 @@ class MonitoredScheduler:
             failing = sum(number for _, number in tx.inbox.failing_counts())
             self._metrics.set_inbox(tx.inbox.count() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
-        slow = self._webhooks.hint_worker.slow_work()
+        slow = self._webhooks.inbox_worker.slow_work()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
         for partners, seconds, is_new in slow:
             if is_new:
@@ -151,7 +153,7 @@ class MonitoredScheduler:
     def _reload_and_tick(self) -> bool:
         """Return False if there was nothing to do."""
         if self._fresh is not None and self._webhooks is not None:
-            self._webhooks.hint_worker.stop()  # also what has begun since the last call
+            self._webhooks.inbox_worker.stop()  # also what has begun since the last call
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.set_next_due(job, None)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError, coded
+from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.scheduler import run_notices
@@ -187,5 +187,5 @@ def sender_of_project(loaded: Project, clock: Clock) -> Send:
     try:
         return Notifier(loaded.notify, clock).notify
     except CrossdockError as error:  # a secret that is missing on this host
-        problem = coded(error)
+        problem = text_with_code(error)
         return lambda _: (problem,)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError, StateBusyError, coded
+from crossdock.errors import CrossdockError, StateBusyError, text_with_code
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state.upkeep import purge
 from crossdock.values.clock import Clock
@@ -34,7 +34,11 @@ class RetentionTask:
             return False  # a run is in progress; the next call tries again
         except Exception as error:  # noqa: BLE001  a defect here must not prevent runs
             self._next = now + RETRY_AFTER
-            reason = coded(error) if isinstance(error, CrossdockError) else f"unexpected error: {type(error).__name__}"
+            reason = (
+                text_with_code(error)
+                if isinstance(error, CrossdockError)
+                else f"unexpected error: {type(error).__name__}"
+            )
             LOGGER.error("retention: %s", reason)
             return False
 

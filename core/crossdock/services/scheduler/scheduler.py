@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project, this_process
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, coded
+from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import state_session
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox.hint_worker import JOB, HintWorker, Partners
+from crossdock.services.inbox.inbox_worker import JOB, InboxWorker, Partners
 from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
@@ -68,9 +68,9 @@ class Scheduler:
         run: Callable[[Session, DueRun], Report | None],
         on_end: Callable[[FinishedRun], None],
         workers: WorkerPool,
-        hint_worker: HintWorker | None = None,
+        inbox_worker: InboxWorker | None = None,
     ) -> None:
-        self._hint_worker = hint_worker
+        self._inbox_worker = inbox_worker
         self._hints: dict[Partners, Future[None]] = {}
         self._hints_failed = set[Partners]()  # whose work has failed, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
@@ -110,7 +110,7 @@ class Scheduler:
         for job in self._project.jobs:
             self._on_time_since.setdefault(job, now - ON_TIME)
         try:
-            if self._start_hint_work():  # first: to look which jobs are due may need the platform
+            if self._start_inbox_work():  # first: to look which jobs are due may need the platform
                 return True
             plans, ready = self._plan_runs(self._open_state(), now)
         except CrossdockError:
@@ -136,7 +136,7 @@ class Scheduler:
 
     def _collect_ended_runs(self) -> bool:
         """Report what has ended. After the last run, release the lease."""
-        hints_ended = self._collect_ended_hint_work()
+        hints_ended = self._collect_ended_inbox_work()
         ended = [job for job, running in self._running.items() if running.future.done()]
         for job in ended:
             running = self._running.pop(job)
@@ -156,7 +156,7 @@ class Scheduler:
             self._close_session()
         return bool(ended) or hints_ended
 
-    def _collect_ended_hint_work(self) -> bool:
+    def _collect_ended_inbox_work(self) -> bool:
         ended = [partners for partners, future in self._hints.items() if future.done()]
         for partners in ended:
             error = self._hints.pop(partners).exception()
@@ -165,13 +165,13 @@ class Scheduler:
                     raise error
                 self._hints_failed.add(partners)
                 of = f" of {partners}" if partners.connection else ""
-                reason = coded(error) if isinstance(error, CrossdockError) else type(error).__name__
+                reason = text_with_code(error) if isinstance(error, CrossdockError) else type(error).__name__
                 LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
         return bool(ended)
 
-    def _start_hint_work(self) -> bool:
+    def _start_inbox_work(self) -> bool:
         """Work on hints, except between partners whose last work has just failed."""
-        worker = self._hint_worker
+        worker = self._inbox_worker
         if worker is None:
             return False
         due = self._open_state().run_read_only(lambda tx: worker.due_work(self._project, tx))
@@ -186,7 +186,7 @@ class Scheduler:
             raise
         except CrossdockError as error:  # which keeps no job from being tried
             self._hints_failed.update(due)
-            LOGGER.error("webhooks: their records are not delivered now: %s", coded(error))
+            LOGGER.error("webhooks: their records are not delivered now: %s", text_with_code(error))
             return False
         for partners, streams in due.items():
             self._hints[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
@@ -258,7 +258,7 @@ class Scheduler:
         try:
             opened = self._open_session(Attempt(due_run, waits=True))
         except StateBusyError as error:
-            self.held_back_by = coded(error)
+            self.held_back_by = text_with_code(error)
             return False  # another process is running; it may be doing this run
         except StateError:
             self._close_state()
@@ -298,7 +298,7 @@ class Scheduler:
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
-            width = self._at_once + (self._hint_worker is not None)  # all works on hints have the part of one run
+            width = self._at_once + (self._inbox_worker is not None)  # all works on hints have the part of one run
             opening = state_session.open_session(self._project, self._clock, width=width, attempt=attempt)
             self._session = self._resources.enter_context(opening)
         return self._session

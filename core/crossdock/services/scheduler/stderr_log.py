@@ -13,7 +13,7 @@ from typing import Any, Literal
 from crossdock.printable import printable, printable_lines
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.hint_worker import Partners, WorkResult
+from crossdock.services.inbox.inbox_worker import Partners, WorkResult
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
@@ -82,7 +82,7 @@ class WebhookLog(Silent):
         _WARNINGS.warning(text)
 
 
-def log_hint_work(partners: Partners, worked: WorkResult) -> None:
+def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
     of = _webhooks_text(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crossdock.connector import Finding
-from crossdock.runs.run import Config, load
+from crossdock.runs.init_plan_and_run import Config, load
 from crossdock.services.system_check.findings import findings_of
 
 

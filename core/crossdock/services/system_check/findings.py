@@ -61,7 +61,7 @@ def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[
         for _, stream in connection.named_streams()
         if stream.reads_changes and answers
     )
-    sent = {scope.namespace for scope in loaded.scopes.values() if scope.target == connection.name}
+    sent = {scope.namespace for scope in loaded.scope_by_stream.values() if scope.target == connection.name}
     shortened = (_ambiguous_key_finding(stream, sent) for stream in connection.streams)
     yield from (finding for finding in shortened if finding is not None)
     yield from _webhook_and_target_findings(loaded, connection)
@@ -244,7 +244,7 @@ the raw form, the payload and the request of each record.
 def disk_findings(loaded: Project) -> Iterator[Finding]:
     """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
     with loaded.read_state() as tx:
-        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scopes)
+        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scope_by_stream)
     needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
     if loaded.state_url.drivername == "sqlite":
         needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))

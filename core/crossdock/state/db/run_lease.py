@@ -53,7 +53,7 @@ class Lease:
     url: URL
     fence: int
 
-    def confirm(self, connection: Connection) -> None:
+    def renew(self, connection: Connection) -> None:
         """Renew the lease. No other run can take over before the transaction ends. Raises StateError if one has."""
         length = timedelta(seconds=LEASE_S)
         is_file = connection.dialect.name == "sqlite"
@@ -161,7 +161,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
     def renew() -> bool:
         try:
             with engine.begin() as connection:
-                lease.confirm(connection)
+                lease.renew(connection)
         except StateError:
             return False  # the next write of the run raises the error
         except DBAPIError:

@@ -139,7 +139,7 @@ def _add_batches(connection: Connection) -> None:
     index.create(connection)
 
 
-def _keep_receipts(connection: Connection) -> None:
+def _add_batch_receipts(connection: Connection) -> None:
     if "receipt" not in {column["name"] for column in inspect(connection).get_columns("batches")}:
         connection.execute(text("ALTER TABLE batches ADD COLUMN receipt TEXT NOT NULL DEFAULT ''"))
 
@@ -179,7 +179,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_unknown_references,
     _index_what_is_due_by_stream,
     _add_batches,
-    _keep_receipts,
+    _add_batch_receipts,
     _add_audit_log,
     _store_categories_of_errors,
     _keep_configs_of_runs,

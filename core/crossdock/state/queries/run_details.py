@@ -1,26 +1,22 @@
-"""The details of a run for its report, and counts of known and open records, without the records' data."""
+"""The details of runs for their reports: reasons, deliveries, and the oldest waiting and unsettled records."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, select, true, union
+from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import bindings, dead_letters, intents, runs, waiting_records
-from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope, in_scope
+from crossdock.state.db.schema import dead_letters, intents, runs, waiting_records
+from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import RunRecord
-from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.values import exact_json
-from crossdock.values.tally import OpenCounts
 
 Row = dict[str, Any]
-_IS_LIVE = bindings.c.deleted_at.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class StreamReasonCount:
-    """The dead letters of one stream with one reason code, as in `Reason`."""
+    """The dead letters of one stream with one reason code, as in `ReasonCount`."""
 
     stream: str
     code: str
@@ -72,7 +68,7 @@ class StreamDelivery:
     ended: datetime
 
 
-def summed_by_code(found: Iterable[StreamReasonCount]) -> list[ReasonCount]:
+def summed_by_reason_code(found: Iterable[StreamReasonCount]) -> list[ReasonCount]:
     """Sum up *found* over all streams, the most frequent reason first."""
     records, own = Counter[str](), Counter[str]()
     for each in found:
@@ -91,7 +87,7 @@ class RunDetails:
 
     def reasons(self, run_id: int) -> list[ReasonCount]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        return summed_by_code(self.reasons_by_stream(run_id))
+        return summed_by_reason_code(self.reasons_by_stream(run_id))
 
     def reasons_by_stream(self, run_id: int) -> list[StreamReasonCount]:
         """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""
@@ -195,59 +191,3 @@ def _delivered_update(
 
 def _rejected_until(run_id: int) -> ColumnElement[bool]:
     return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "rejected")
-
-
-class KnownRecordCounts:
-    """Counts that read an index entry of each record, which takes about a second for a million."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def delivered(self, scope: Scope) -> int:
-        query = select(func.count()).select_from(bindings)
-        return int(self._connection.execute(query.where(in_scope(bindings, scope), _IS_LIVE)).scalar_one())
-
-    def not_delivered(self, stream: str, scope: Scope) -> int:
-        """Count the open records that the target does not have. One that is open in several states counts once."""
-        rejected = select(dead_letters.c.key_hash).where(
-            dead_letters.c.stream == stream, dead_letters.c.status == "rejected"
-        )
-        waiting = select(waiting_records.c.key_hash).where(waiting_records.c.stream == stream)
-        unsettled = select(intents.c.key_hash).where(in_scope(intents, scope), intents.c.status.in_(UNSETTLED))
-        keys = union(rejected, waiting, unsettled).subquery()
-        has = exists().where(in_scope(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
-        return int(self._connection.execute(select(func.count()).select_from(keys).where(~has)).scalar_one())
-
-
-class OpenRecordCounts:
-    def __init__(self, connection: Connection, unverified: UnverifiedParts) -> None:
-        self._connection, self._unverified = connection, unverified
-
-    def by_stream(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
-        """Count the open records of each of *streams*, in their order.
-
-        A record that waits for its second step while its first one is unsettled counts in both states. Operations of a
-        renamed stream count for the stream in *writers*.
-        """
-        found: dict[str, dict[str, int]] = {name: {} for name in streams}
-        for stream, state, number in self._counts_by_stream_and_state(writers or {}):
-            if stream in found:
-                found[stream][state] = found[stream].get(state, 0) + number
-        return {name: OpenCounts(**numbers) for name, numbers in found.items()}
-
-    def _counts_by_stream_and_state(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
-        rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
-        for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
-            yield stream, "rejected", number
-        waiting = select(waiting_records.c.stream, func.count()).group_by(waiting_records.c.stream)
-        for stream, number in self._connection.execute(waiting):
-            yield stream, "waiting", number
-        by = intents.c.stream, intents.c.status, intents.c.target, intents.c.resource, intents.c.namespace
-        unsettled = select(*by, func.count()).where(intents.c.status.in_(UNSETTLED)).group_by(*by)
-        for stream, status, *scope, number in self._connection.execute(unsettled):
-            if status != "handed_over":
-                state = status if status in {"in_doubt", "overdue"} else "pending"
-                yield writers.get(Scope(*scope), stream), state, number
-        for each, number in self._unverified.binding_counts():
-            if each in writers:
-                yield writers[each], "unverified", number

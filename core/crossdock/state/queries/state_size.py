@@ -70,7 +70,7 @@ class StateSize:
             if self._is_sqlite
             else None,
             tuple(self._size_of_table(table) for table in metadata.sorted_tables),
-            self._bindings.count(),
+            self._bindings.counts_by_resource(),
             self._unsettled_counts(),
             self._oldest_unsettled(),
         )

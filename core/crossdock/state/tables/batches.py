@@ -132,7 +132,7 @@ class Batches:
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
             self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
 
-    def keep_receipt(self, batch: int, receipt: str) -> None:
+    def store_receipt(self, batch: int, receipt: str) -> None:
         self._connection.execute(update(batches).where(batches.c.id == batch).values(receipt=receipt))
 
     def mark_overdue(self, *, at: datetime) -> None:

@@ -332,7 +332,7 @@ class Bindings:
         for *scope, key, target_id in self._connection.execute(query.execution_options(yield_per=10_000)):
             yield Scope(*scope), key, target_id
 
-    def count(self) -> dict[str, int]:
+    def counts_by_resource(self) -> dict[str, int]:
         query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
 

@@ -277,6 +277,6 @@ class DeadLetters:
         found = self._connection.execute(query.order_by(number.desc(), table.c.stream, table.c.code))
         return [(stream, code, count) for stream, code, count in found]
 
-    def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
+    def reason_code_by_key_hash(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
         rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)
         return {key_hash: code for key_hash, code, status in rows if status == "rejected"}

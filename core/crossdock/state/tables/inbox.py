@@ -50,7 +50,7 @@ class ReceivedCount(NamedTuple):
     last_at: datetime
 
 
-class HintCount(NamedTuple):
+class InboxCount(NamedTuple):
     """The records of one stream that are to be fetched. Fetching *failing* ones has failed."""
 
     stream: str
@@ -67,7 +67,7 @@ class UnreadableWebhook(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HintedRecord:
+class InboxRecord:
     """A record to fetch. *number* grows with each hint, and *attempts* counts failures since the last one."""
 
     stream: str
@@ -85,7 +85,7 @@ class HintedRecord:
         return NamedRecord(self.stream, self.key, self.key_hash)
 
 
-class HintPlace(NamedTuple):
+class InboxPlace(NamedTuple):
     """The place of a record in the order of `Inbox.listed`."""
 
     first_at: datetime
@@ -93,7 +93,7 @@ class HintPlace(NamedTuple):
     stream: str
 
 
-class HintGroup(NamedTuple):
+class InboxGroup(NamedTuple):
     """The records of one stream to fetch, the first *since* then, with the *error* of one of them."""
 
     stream: str
@@ -102,7 +102,7 @@ class HintGroup(NamedTuple):
     error: str | None
 
 
-_FIELDS = tuple(hints.c[name] for name in HintedRecord.__slots__)
+_FIELDS = tuple(hints.c[name] for name in InboxRecord.__slots__)
 _NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
 _RECEIVED = tuple(column.name for column in webhooks.c)
 
@@ -120,7 +120,7 @@ def _receive_statement(insert: Any) -> Insert:
 _RECEIVE = sql_statements.BulkStatement(_receive_statement, _RECEIVED)
 
 
-def _hint_statement(insert: Any) -> Insert:
+def _upsert_statement(insert: Any) -> Insert:
     statement = insert(hints)
     changes = {name: statement.excluded[name] for name in ("last_at", "due_at", "attempts")}
     keys = [column.name for column in hints.primary_key]
@@ -130,7 +130,7 @@ def _hint_statement(insert: Any) -> Insert:
     return hinted
 
 
-_HINT = sql_statements.BulkStatement(_hint_statement, _NEW)
+_HINT = sql_statements.BulkStatement(_upsert_statement, _NEW)
 _AMONG = sql_statements.QueryByKeys(select(hints.c.key_hash).where(in_given_stream(hints)), hints.c.key_hash)
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
@@ -151,7 +151,7 @@ class Inbox:
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
         """Store webhooks and their records. A copy only replaces one that could not be read."""
         new = [each for each in received if self._is_new(each, at)]
-        self.add_hints([record for each in new for record in each.records], at=at)
+        self.add_records([record for each in new for record in each.records], at=at)
 
     def _is_new(self, received: ReceivedWebhook, at: datetime) -> bool:
         values = received.connection, received.delivery, at, received.topic, received.problem
@@ -159,7 +159,7 @@ class Inbox:
             _RECEIVE.run(self._connection, {name: [value] for name, value in zip(_RECEIVED, values, strict=True)}) > 0
         )
 
-    def add_hints(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
+    def add_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
         columns = sql_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
@@ -184,13 +184,13 @@ class Inbox:
 
     # ---- to fetch
 
-    def due_records(self, now: datetime, streams: Collection[str], *, limit: int) -> list[HintedRecord]:
+    def due_records(self, now: datetime, streams: Collection[str], *, limit: int) -> list[InboxRecord]:
         """Return at most *limit* records of *streams* to fetch now, longest due first."""
-        found = list[HintedRecord]()
+        found = list[InboxRecord]()
         for stream in streams:  # one after the other, so that each is read in the order of an index
             query = select(*_FIELDS).where(hints.c.stream == stream, hints.c.due_at <= now)
             rows = self._connection.execute(query.order_by(hints.c.due_at).limit(limit))
-            found += [HintedRecord(*row) for row in rows]
+            found += [InboxRecord(*row) for row in rows]
         return sorted(found, key=attrgetter("due_at", "key_hash"))[:limit]
 
     def due_streams(self, now: datetime) -> list[str]:
@@ -208,12 +208,12 @@ class Inbox:
         found = (self._connection.execute(query.where(hints.c.stream == each)).scalar() for each in streams)
         return min((due for due in found if due is not None), default=None)
 
-    def remove_fetched(self, done: Sequence[HintedRecord]) -> None:
+    def remove_fetched(self, done: Sequence[InboxRecord]) -> None:
         """Remove *done*, except those with a new hint."""
         columns = sql_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
-    def retry_later(self, failed: Sequence[HintedRecord]) -> None:
+    def retry_later(self, failed: Sequence[InboxRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
         columns = sql_statements.as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
@@ -230,34 +230,34 @@ class Inbox:
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
-    def listed(self, *, limit: int, choice: RecordFilter = ALL, after: HintPlace | None = None) -> list[HintedRecord]:
+    def listed(self, *, limit: int, choice: RecordFilter = ALL, after: InboxPlace | None = None) -> list[InboxRecord]:
         """Return at most *limit* records to fetch *after* a place, longest waiting first."""
-        order = tuple(hints.c[name] for name in HintPlace._fields)
+        order = tuple(hints.c[name] for name in InboxPlace._fields)
         query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(*order).limit(limit)
         if after is not None:
             query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
-        return [HintedRecord(*row) for row in self._connection.execute(query)]
+        return [InboxRecord(*row) for row in self._connection.execute(query)]
 
     def count(self, choice: RecordFilter = ALL) -> int:
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
 
-    def groups(self, choice: RecordFilter) -> list[HintGroup]:
+    def groups(self, choice: RecordFilter) -> list[InboxGroup]:
         """Count the records of *choice* by stream, the most first."""
         number = func.count().label("number")
         query = select(hints.c.stream, number, func.min(hints.c.first_at), func.max(hints.c.error))
         query = query.where(*choice.conditions(hints)).group_by(hints.c.stream)
         rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
-        return [HintGroup(*row) for row in rows]
+        return [InboxGroup(*row) for row in rows]
 
     def failing_counts(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))
 
-    def hint_counts(self) -> list[HintCount]:
+    def counts_by_stream(self) -> list[InboxCount]:
         number, failing = func.count(), func.count(hints.c.error)
         query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
-        return [HintCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]
+        return [InboxCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]
 
     def received_counts_since(self, at: datetime) -> list[ReceivedCount]:
         by, last_at = webhooks.c.connection, func.max(webhooks.c.received_at)

@@ -246,7 +246,7 @@ class Intents:
         query = select(func.min(attempts.c.ended_at)).where(attempts.c.intent_id == item.id)
         return self._connection.execute(query).scalar()
 
-    def add_attempts(self, items: Sequence[Attempt]) -> None:
+    def store_attempt_results(self, items: Sequence[Attempt]) -> None:
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 

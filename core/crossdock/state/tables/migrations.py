@@ -134,7 +134,7 @@ class Migrations:
         }
         sql_statements.upsert(self._connection, wave_approvals, [row])
 
-    def approvals(self, migration_id: int) -> dict[str, WaveApproval]:
+    def approval_by_wave(self, migration_id: int) -> dict[str, WaveApproval]:
         table = wave_approvals
         query = select(table.c.wave, table.c.approved_at, table.c.approved_by, table.c.open)
         rows = self._connection.execute(query.where(table.c.migration_id == migration_id)).all()

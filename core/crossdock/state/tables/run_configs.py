@@ -22,7 +22,7 @@ class RunConfigs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def keep(self, run_id: int, content: Mapping[str, Any]) -> None:
+    def store(self, run_id: int, content: Mapping[str, Any]) -> None:
         """Store what the run has as its effective config, which contains references to secrets and no secret."""
         digest = hashlib.sha256(exact_json.dumps(content)).hexdigest()
         if self._connection.execute(select(configs.c.digest).where(configs.c.digest == digest)).first() is None:

@@ -55,7 +55,7 @@ class UnverifiedParts:
         query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
         return {resource for (resource,) in self._connection.execute(query)}
 
-    def resources(self, target: str) -> set[str]:
+    def marked_resources(self, target: str) -> set[str]:
         prefix = f"{target}/"
         query = select(unverified.c.name).where(
             unverified.c.kind == _RESOURCE, unverified.c.name.startswith(prefix, autoescape=True)

@@ -33,7 +33,7 @@ class ServerNames:
                     f"{name!r} is not a valid host", where="--allow-host", hint=hint, code="option_value_invalid"
                 )
 
-    def refusal(self, scope: Scope) -> str | None:
+    def refusal_reason(self, scope: Scope) -> str | None:
         """Return why a request must not be answered, or None if it is for these names and from no other site's page."""
         headers = Headers(scope=scope)
         has_tls = scope.get("scheme") == "https"

@@ -59,7 +59,7 @@ class Session:
         """Give the browser another id, so that one that somebody else has set or read is of no use."""
         self.id, self._known = secrets.token_hex(32), False
 
-    def keep(
+    def set_cookie_if_missing(
         self, response: Response, *, secure: bool = False, same_site: Literal["lax", "strict"] = "strict"
     ) -> Response:
         """Set the cookie unless the browser has it. Cookies are shared by all ports, so an existing one is kept."""

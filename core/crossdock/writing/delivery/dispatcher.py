@@ -175,7 +175,7 @@ class Dispatcher:
             if batch.unmade is not None:  # its operations are tried in smaller ones
                 for task in batch.tasks:
                     task.purpose = "send"
-                outcome = replace(outcomes.rejected_by_target_code(batch.unmade), kind="unmade")
+                outcome = replace(outcomes.rejected_by_author_code(batch.unmade), kind="unmade")
                 self._senders.results.put(SendResult(batch, [outcome] * len(batch.tasks)))
         if made := [batch for batch in leaving if batch.unmade is None]:
             self._senders.put(made, len(self._in_flight))

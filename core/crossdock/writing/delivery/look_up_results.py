@@ -186,7 +186,7 @@ class LookUpResults:
 
     def leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
         doubt = Outcome("in_doubt", message)
-        decisions.add_attempt(replace(task, purpose="send"), doubt, at=self._run.clock.now())
+        decisions.add_attempt_result(replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
     def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:

@@ -55,7 +55,7 @@ class OutcomePolicy:
 
     def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
-        with self._settling_failures_of_code(intent, decisions):
+        with self._settled_if_author_code_fails(intent, decisions):
             self._admit(intent, decisions, looked_up=looked_up)
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
@@ -99,7 +99,9 @@ class OutcomePolicy:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
-        with self._settling_failures_of_code(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
+        with self._settled_if_author_code_fails(
+            intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
+        ):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
             elif self._may_be_executed_since_backup(intent):
@@ -131,7 +133,7 @@ class OutcomePolicy:
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
         if intent.http_status == outcomes.ACCEPTED:
-            self._verify_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
+            self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
@@ -173,7 +175,7 @@ class OutcomePolicy:
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
         rule: Rule | None = None
-        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
+        with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
@@ -209,7 +211,7 @@ class OutcomePolicy:
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
-        with self._settling_failures_of_code(task.intent, decisions, task.retry_state):
+        with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             if is_undone or (refused_whole and outcome.status != 401):
@@ -225,11 +227,11 @@ class OutcomePolicy:
         assert profile is not None
         message = f"refused {task.batch_size} records together: {outcome.message}"
         if is_undone or profile.atomic:
-            decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
+            decisions.add_attempt_result(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
             self._retries.retry_in_smaller_batch(task, outcome, decisions)
         else:
             doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
-            decisions.add_attempt(task, doubt, at=self._clock.now())
+            decisions.add_attempt_result(task, doubt, at=self._clock.now())
             self._retries.retry(task, doubt, decisions)
 
     def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -237,7 +239,7 @@ class OutcomePolicy:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
             else:
-                self._settle_failed_code(task, outcome, decisions)
+                self._settle_failed_author_code(task, outcome, decisions)
                 return
         if task.purpose == "ping" and outcome.kind != "throttled":
             self._retries.decide_after_ping(task, outcome, decisions)
@@ -245,8 +247,8 @@ class OutcomePolicy:
         if outcome.kind == "expired":
             self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
             return
-        decisions.keep_receipt(task, outcome)
-        decisions.add_attempt(task, outcome, at=self._clock.now())
+        decisions.keep_batch_receipt(task, outcome)
+        decisions.add_attempt_result(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
             self._retry_throttled(task, outcome, decisions)
             return
@@ -288,7 +290,7 @@ class OutcomePolicy:
         else:
             self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
-    def _verify_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
+    def _look_up_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
         intent = task.intent
         intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = outcomes.ACCEPTED, True, True
@@ -298,25 +300,25 @@ class OutcomePolicy:
         decisions.moved.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(replace(task, purpose="look_up"), after_s, free=True)
 
-    def _settle_failed_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
             self._run.queue.circuit_breaker.record_success()
-        decisions.add_attempt(
+        decisions.add_attempt_result(
             task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now()
         )
         self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
 
     @contextmanager
-    def _settling_failures_of_code(
+    def _settled_if_author_code_fails(
         self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None
     ) -> Iterator[None]:
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
-            self._settle_failed(intent, outcomes.rejected_by_target_code(error), decisions, ambiguous=ambiguous)
+            self._settle_failed(intent, outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
         if self._may_be_executed_since_backup(intent):
@@ -351,7 +353,7 @@ class OutcomePolicy:
             case "pending":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
-                self._verify_accepted(replace(task, batch_size=1), decisions, settle_s)
+                self._look_up_accepted(replace(task, batch_size=1), decisions, settle_s)
             case "delivered" if self._awaits_acknowledgement(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
@@ -386,17 +388,17 @@ class OutcomePolicy:
     def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
-            self._verify_gone(task, outcome, decisions)
+            self._look_up_gone(task, outcome, decisions)
         elif intent.operation == "update" and is_gone:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
-            self._verify_refused_delete(task, outcome, decisions)
+            self._look_up_refused_delete(task, outcome, decisions)
         elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
             self._reject_or_stop(task, outcome, decisions)
 
-    def _verify_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
@@ -410,7 +412,7 @@ class OutcomePolicy:
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(replace(task, purpose="look_up"), settle_s, free=True)
 
-    def _verify_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
         if not self._target.resources[task.intent.resource].endpoint.reads:
             decisions.settle("rejected", task.intent, outcome)

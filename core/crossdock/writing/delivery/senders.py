@@ -104,7 +104,7 @@ class SendTask:
         for number, task in enumerate((self, *others)):
             task.stored, task.is_led, task.batch_size = stored, number > 0, 1
 
-    def keep_receipt(self, receipt: str) -> None:
+    def keep_batch_receipt(self, receipt: str) -> None:
         """Keep what the target needs for the next part of the stored batch."""
         assert self.stored is not None
         self.stored = replace(self.stored, receipt=receipt)
@@ -200,7 +200,7 @@ class Senders:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
-            outcome = replace(outcomes.rejected_by_target_code(error), kind="undecided" if is_sent else "unmade")
+            outcome = replace(outcomes.rejected_by_author_code(error), kind="undecided" if is_sent else "unmade")
             return SendResult(batch, self._outcome_of_each_task(batch, outcome))
 
     def _outcome_of_each_task(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:

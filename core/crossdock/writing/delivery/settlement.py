@@ -103,7 +103,7 @@ def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *,
             if owner != own:
                 intent.status = "in_doubt"
                 message = f"the target answered with an id that belongs to another record, {namespace}:{key}"
-                tx.intents.add_attempts([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
+                tx.intents.store_attempt_results([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
 def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:

@@ -77,7 +77,7 @@ class TurnWriter:
                 made.append(make_intent(operation, self._target, counter, self._salt_of(operation)))
             except (AuthorCodeError, RecordError) as error:
                 made.append(intent_without_request(operation, self._target, counter))
-                decisions.settle("rejected", made[-1], outcomes.rejected_by_target_code(error))
+                decisions.settle("rejected", made[-1], outcomes.rejected_by_author_code(error))
         return made
 
     def _salt_of(self, operation: Operation) -> str:
@@ -104,14 +104,14 @@ class TurnWriter:
             settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.moved, at=now)
-            tx.intents.add_attempts(decisions.attempts)
+            tx.intents.store_attempt_results(decisions.attempts)
             if chunk:
                 chunk.write(tx)
             tx.intents.write_as_sending(known)  # the new ones were written as sending
             for batch in leaving:
                 self._store_batch(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
-                tx.batches.keep_receipt(batch_id, receipt)
+                tx.batches.store_receipt(batch_id, receipt)
             self._mark_handed_over(tx, decisions.settled, at=now)
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
@@ -207,11 +207,11 @@ class Decisions:
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
-    def keep_receipt(self, task: SendTask, outcome: Outcome) -> None:
+    def keep_batch_receipt(self, task: SendTask, outcome: Outcome) -> None:
         """Keep what the target answered to a part of the stored batch of *task*."""
         if task.stored is not None and not task.is_led and outcome.receipt not in {None, task.stored.receipt}:
             assert outcome.receipt is not None
-            task.keep_receipt(outcome.receipt)
+            task.keep_batch_receipt(outcome.receipt)
             self.receipts[task.stored.id] = outcome.receipt
 
     def explain_doubt(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
@@ -220,7 +220,7 @@ class Decisions:
             self.attempts.pop()
         self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
 
-    def add_attempt(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
+    def add_attempt_result(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
         intent = task.intent
         if (
             task.purpose == "send"

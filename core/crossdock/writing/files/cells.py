@@ -23,7 +23,7 @@ from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import TimeFormat
 from crossdock.values.time_zones import check_zone_name
 from crossdock.writing.files.content_interface import OPERATIONS, FileOperation
-from crossdock.writing.files.row_values import OPERATION, RowValues, invalid_value_error
+from crossdock.writing.files.named_values import OPERATION, NamedValues, invalid_value_error
 from crossdock.writing.files.written_values import (
     UNIX,
     NumberNotation,
@@ -175,7 +175,7 @@ class Cell(ConfigModel):
         elif self.from_ is not None:
             yield self.from_
 
-    def unknown_names(self, scope: RowValues, *, required: bool) -> Iterator[str]:
+    def unknown_names(self, scope: NamedValues, *, required: bool) -> Iterator[str]:
         """Yield what it shows, adds up or counts and *scope* has not; with *required*, only what must have a value."""
         for name in self._required_names() if required else self.member_names():
             if not scope.has(name):
@@ -200,7 +200,7 @@ class Cell(ConfigModel):
 
     # ---- its value
 
-    def text(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
+    def text(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         """Return the text of the cell, with its place. Raises RecordError at the member that does not fit."""
         written, place = self._text_of_any_length(scope, notation)
         if self.max_characters is None or len(written) <= self.max_characters:
@@ -211,7 +211,7 @@ class Cell(ConfigModel):
             f"has {len(written):,} characters, and at most {self.max_characters:,} are allowed", place
         )
 
-    def value(self, scope: RowValues, notation: NumberDefaults) -> Any:
+    def value(self, scope: NamedValues, notation: NumberDefaults) -> Any:
         """Return the value for JSON: the member as it is, if the cell declares no other text of it.
 
         `MISSING` stands for a cell that would be empty.
@@ -242,7 +242,7 @@ class Cell(ConfigModel):
         )
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
-    def number(self, scope: RowValues) -> tuple[Decimal | None, str]:
+    def number(self, scope: NamedValues) -> tuple[Decimal | None, str]:
         """Return the exact number that it shows, with its place; None if a default stands for it."""
         if self.sum is not None:
             return self._sum(scope), self.sum
@@ -251,7 +251,7 @@ class Cell(ConfigModel):
         value, place = scope.value_and_place(self.from_ or "")
         return (None if self._is_defaulted(value, place) else self._exact_number(value, place)), place
 
-    def _text_of_any_length(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
+    def _text_of_any_length(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if self.template is not None and "{" not in self.template:
             return self.template, ""
         if self.template is not None:
@@ -331,7 +331,7 @@ class Cell(ConfigModel):
             raise invalid_value_error("is not a whole number", place)
         return number
 
-    def _sum(self, scope: RowValues) -> Decimal:
+    def _sum(self, scope: NamedValues) -> Decimal:
         try:
             return exact_sum([self._exact_number(*each) for each in scope.all_values_at(self.sum or "")])
         except ArithmeticError:
@@ -344,7 +344,7 @@ class Cell(ConfigModel):
         return 1
 
 
-def _placeholder_text(hole: str, scope: RowValues) -> str:
+def _placeholder_text(hole: str, scope: NamedValues) -> str:
     value, place = scope.value_and_place(hole.removesuffix(_OPTIONAL))
     if not _is_empty(value):
         return plain_text(value, place)

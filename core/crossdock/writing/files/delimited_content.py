@@ -13,7 +13,7 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
-from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import FramedContent, RowPart
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
@@ -87,7 +87,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     def _encoder(self) -> TextEncoder:
         return TextEncoder(self.encoding, self.bom)
 
-    def _line(self, row: DelimitedRow, scope: RowValues) -> str:
+    def _line(self, row: DelimitedRow, scope: NamedValues) -> str:
         notation = NumberDefaults(self.decimal_mark, self.encoding)
         return self._joined(cell.text(scope, notation) for cell in (row.columns or {}).values())
 

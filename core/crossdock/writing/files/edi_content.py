@@ -17,7 +17,7 @@ from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, read
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import RowPart, RowsContent
 
 MAX_ELEMENTS = 99
@@ -111,7 +111,7 @@ class EdiContent(RowsContent[EdiRow]):
                 raise invalid_value_error("no segment is written of this record", "")
             yield found
 
-    def _segment(self, row: EdiRow, scope: RowValues, notation: NumberDefaults) -> list[list[str]]:
+    def _segment(self, row: EdiRow, scope: NamedValues, notation: NumberDefaults) -> list[list[str]]:
         elements = []
         for element in row.segment or ():
             cells = (element,) if isinstance(element, Cell) else element

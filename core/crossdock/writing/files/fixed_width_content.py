@@ -13,7 +13,7 @@ from crossdock.reading.formats.text_encodings import has_no_shifts, known_encodi
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import FramedContent, RowPart
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
@@ -48,7 +48,7 @@ class WrittenColumn(Cell):
     def max_characters(self) -> int | None:
         return min(self.length, self.max_length or self.length)
 
-    def padded_text(self, scope: RowValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
+    def padded_text(self, scope: NamedValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
         text, place = self._text_in_column(scope, notation)
         encoder.check(text, place)
@@ -67,7 +67,7 @@ class WrittenColumn(Cell):
             )
         return text + self.fill * room if is_right else self.fill * room + text
 
-    def _text_in_column(self, scope: RowValues, notation: NumberDefaults) -> tuple[str, str]:
+    def _text_in_column(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
             return self.text(scope, notation)
         number, place = self.number(scope)
@@ -137,7 +137,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
         lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
         return TextEncoder(self.encoding).bytes_of("".join(lines))
 
-    def _line(self, row: FixedWidthRow, scope: RowValues) -> str:
+    def _line(self, row: FixedWidthRow, scope: NamedValues) -> str:
         notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)
         in_bytes, line, position = self.count == "bytes", "", 1
         for column in (row.columns or {}).values():

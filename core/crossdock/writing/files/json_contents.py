@@ -14,7 +14,7 @@ from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import MISSING
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import (
     RowPart,
     RowsContent,
@@ -46,14 +46,14 @@ class JsonRow(RowPart):
     def own_values(self) -> Iterator[Cell | RowPart]:
         yield from (self.object or {}).values() if self.value is None else (self.value,)
 
-    def json_value(self, scope: RowValues) -> Any:
+    def json_value(self, scope: NamedValues) -> Any:
         """Return the value of one row."""
         if self.value is not None:
             return _json_value(self.value, scope)
         members = {name: _json_value(value, scope) for name, value in (self.object or {}).items()}
         return {name: value for name, value in members.items() if value is not MISSING}
 
-    def value_in_object(self, scope: RowValues) -> Any:
+    def value_in_object(self, scope: NamedValues) -> Any:
         """Return the value of this part of an object, or `MISSING`."""
         made = [row.json_value(each) for row, each in self.expanded(scope)]
         if self.each is None and not self.inner:
@@ -61,7 +61,7 @@ class JsonRow(RowPart):
         return [each for each in made if each is not MISSING]
 
 
-def _json_value(value: Cell | JsonRow, scope: RowValues) -> Any:
+def _json_value(value: Cell | JsonRow, scope: NamedValues) -> Any:
     return value.value_in_object(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
 
 

@@ -22,10 +22,10 @@ from crossdock.writing.files.content_interface import (
     FileRecord,
     WrittenFileFacts,
 )
-from crossdock.writing.files.row_values import (
+from crossdock.writing.files.named_values import (
     OWN_NAMES,
     TOTALS,
-    RowValues,
+    NamedValues,
     invalid_value_error,
     values_of_file,
     values_of_record,
@@ -76,7 +76,7 @@ class RowPart(ConfigModel):
             else:
                 yield value
 
-    def unknown_names(self, scope: RowValues, *, required: bool) -> Iterator[str]:
+    def unknown_names(self, scope: NamedValues, *, required: bool) -> Iterator[str]:
         """Yield the names that *scope*, with every member and one element in each list, has not."""
         if self.each is not None and not isinstance(scope.value_and_place(self.each)[0], list):
             yield self.each
@@ -89,7 +89,7 @@ class RowPart(ConfigModel):
             for value in (*self.own_values(), *self.inner):
                 yield from value.unknown_names(each, required=required)
 
-    def expanded(self, scope: RowValues) -> Iterator[tuple[Self, RowValues]]:
+    def expanded(self, scope: NamedValues) -> Iterator[tuple[Self, NamedValues]]:
         """Yield each row that is written, with its scope."""
         is_wanted = None if self.when is None else self.when.predicate()
         for each in scope.for_each_element(self.each, self.named):
@@ -104,7 +104,7 @@ class RowPart(ConfigModel):
 class _MemberTexts(Mapping[str, str | None]):
     """Members as the texts that conditions compare."""
 
-    def __init__(self, scope: RowValues) -> None:
+    def __init__(self, scope: NamedValues) -> None:
         self._scope = scope
 
     def __getitem__(self, path: str) -> str | None:
@@ -193,7 +193,7 @@ class RowsContent(FileContent, Generic[R]):
     def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         """Return the bytes of the file. Raises RecordError at the first value that does not fit."""
 
-    def expanded(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> Iterator[list[tuple[R, RowValues]]]:
+    def expanded(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> Iterator[list[tuple[R, NamedValues]]]:
         """Yield the rows of each record, at least one, with their scopes."""
         before = 0
         for number, record in enumerate(records, 1):
@@ -224,7 +224,9 @@ class FramedContent(RowsContent[R], Generic[R]):
                 raise finding_at((key,), "has single rows: each and when are for the rows of records")
         return self
 
-    def all_rows(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> tuple[list[tuple[R, RowValues]], ...]:
+    def all_rows(
+        self, records: Sequence[FileRecord], facts: WrittenFileFacts
+    ) -> tuple[list[tuple[R, NamedValues]], ...]:
         """Return the rows of the header, of the records and of the trailer."""
         rows = [found for each in self.expanded(records, facts) for found in each]
         lines = len(rows) + len(self.header) + len(self.trailer)
@@ -242,6 +244,6 @@ def check_names_no_record(key: str, cells: Iterator[Cell]) -> None:
 
 def values_of_all_records(
     records: Sequence[FileRecord], facts: WrittenFileFacts, *, rows: int, lines: int
-) -> RowValues:
+) -> NamedValues:
     own = {**values_of_file(facts), "records": len(records), "rows": rows, "lines": lines}
-    return RowValues([each.payload for each in records], own)
+    return NamedValues([each.payload for each in records], own)

@@ -15,7 +15,7 @@ from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
-from crossdock.writing.files.row_values import invalid_value_error
+from crossdock.writing.files.named_values import invalid_value_error
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 from crossdock.writing.files.written_values import time_text
 

@@ -16,7 +16,7 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.row_values import RowValues, invalid_value_error
+from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import (
     RowPart,
     RowsContent,
@@ -117,7 +117,7 @@ class XmlRow(RowPart):
         for row in self.inner:
             yield from row.paths()
 
-    def fill_element(self, element: _Element, scope: RowValues, notation: NumberDefaults) -> None:
+    def fill_element(self, element: _Element, scope: NamedValues, notation: NumberDefaults) -> None:
         for path, value in (self.columns or {}).items():
             if isinstance(value, XmlRow):
                 *steps, name = path.split("/")
@@ -135,7 +135,7 @@ def _check_names(path: str) -> None:
             raise ValueError(f"{name} is not a name in XML") from None
 
 
-def _set_cell(element: _Element, path: str, cell: Cell, scope: RowValues, notation: NumberDefaults) -> None:
+def _set_cell(element: _Element, path: str, cell: Cell, scope: NamedValues, notation: NumberDefaults) -> None:
     text, place = cell.text(scope, notation)
     if (found := _NO_XML.search(text)) is not None:
         raise invalid_value_error(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)

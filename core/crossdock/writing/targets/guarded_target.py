@@ -116,7 +116,7 @@ class _GuardedTarget:
     def _checked_result(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
         if name == "batch_outcomes" and isinstance(value, list):
             return [self._checked_result("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
-        problem = _type_problem(value, _type_of_member(name)) or _missing_in_result(value, arguments)
+        problem = _type_problem(value, _type_of_member(name)) or _problem_of_result(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of_code(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
@@ -136,7 +136,7 @@ def _copied(value: Any) -> Any:
     return tuple([_copied(inner) for inner in value]) if type(value) is tuple else value
 
 
-def _missing_in_result(value: Any, arguments: Sequence[Any]) -> str | None:
+def _problem_of_result(value: Any, arguments: Sequence[Any]) -> str | None:
     if isinstance(value, Request) and value.path and (value.path[0] != "/" or not value.path.isprintable()):
         return "Request.path that does not begin with a slash, or has a control character"
     if not isinstance(value, Outcome) or value.kind not in {"delivered", "found"}:

@@ -96,7 +96,7 @@ def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) 
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
-def rejected_by_target_code(error: CrossdockError) -> Outcome:
+def rejected_by_author_code(error: CrossdockError) -> Outcome:
     """Return the outcome of an operation for which the target's code made no request: it is rejected."""
     reason, pointer = (error.code, error.pointer) if isinstance(error, RecordError) else ("target_failed", None)
     return Outcome("rejected", error.message, reason=cast("Reason", reason), pointer=pointer)

@@ -144,4 +144,4 @@ def test_an_approval_names_the_target_and_not_the_namespace_as_the_place(target:
     """The namespace says whose records they are."""
     bound = bound_accounts()
     bound.target.name = target
-    assert bound.records == f"ledger_account of w {place}"
+    assert bound.records_text == f"ledger_account of w {place}"

@@ -55,12 +55,12 @@ def test_an_unanswered_create_is_remembered(state: State) -> None:
     create = intent(1, idempotency_key="a")
     deliver(state, run_id, create, status="replaced")
     with state.begin() as tx:
-        tx.intents.add_attempts([Attempt(create.id, 1, AT, "in_doubt", None, "lost")])
+        tx.intents.store_attempt_results([Attempt(create.id, 1, AT, "in_doubt", None, "lost")])
     deliver(state, run_id, intent(1, idempotency_key="b", counter=2, operation="update", before={"name": "x"}))
     refused = intent(2, idempotency_key="c")
     deliver(state, run_id, refused, status="replaced")
     with state.begin() as tx:
-        tx.intents.add_attempts([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
+        tx.intents.store_attempt_results([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
     deliver(state, run_id, intent(2, idempotency_key="d", counter=2, operation="update", before={"name": "x"}))
     with state.read_only() as tx:
         found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])

@@ -23,7 +23,7 @@ def fill(state: State) -> None:
         tx.intents.add([made[1]], run_id=run, fence=1, at=AT)
         made[1].status, made[1].target_id = "delivered", "prd_1"
         tx.intents.write_outcomes([made[1]], at=AT)
-        tx.intents.add_attempts([Attempt(made[1].id, n, AT, "unavailable", 503, "try later") for n in (1, 2)])
+        tx.intents.store_attempt_results([Attempt(made[1].id, n, AT, "unavailable", 503, "try later") for n in (1, 2)])
         tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
         letter = DeadLetter(made[2].identity, "mapping", "bad_value", None, "is bad", {}, None)
         tx.dead_letters.put([letter], run_id=run, at=AT)

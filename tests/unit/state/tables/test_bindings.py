@@ -141,7 +141,7 @@ def test_what_was_buried_is_bound_again(state: State) -> None:
         tx.bindings.put(SCOPE, [binding(1, counter=5), binding(2)], run_id=run, at=AT)
         tx.bindings.mark_deleted(SCOPE, [1, 9], at=AT)
         assert (tx.bindings.get(SCOPE, [1]), tx.bindings.idempotency_counters(SCOPE, [1])) == ({}, {1: 5})
-        assert tx.bindings.count() == {"product": 1}
+        assert tx.bindings.counts_by_resource() == {"product": 1}
         tx.bindings.put(SCOPE, [binding(1, counter=6)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [1, 2]) == {1: binding(1, counter=6), 2: binding(2)}
 

@@ -59,9 +59,9 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
 def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, failed: bool) -> None:
     """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
-        tx.inbox.add_hints([ONE, TWO], at=AT)
+        tx.inbox.add_records([ONE, TWO], at=AT)
         listed = tx.inbox.due_records(AT, OF, limit=5)
-        tx.inbox.add_hints([ONE], at=LATER)
+        tx.inbox.add_records([ONE], at=LATER)
         again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.due_records(LATER, OF, limit=5)
@@ -78,8 +78,8 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
     """The streams come longest due first, without those of which nothing is due, and each has its own records."""
     other, later = NamedRecord("erp.items", "1", 1), NamedRecord("erp.bins", "1", 1)
     with state.begin() as tx:
-        tx.inbox.add_hints([ONE, later], at=LATER)
-        tx.inbox.add_hints([other], at=AT)
+        tx.inbox.add_records([ONE, later], at=LATER)
+        tx.inbox.add_records([other], at=AT)
         assert tx.inbox.due_streams(AT) == ["erp.items"]
         assert tx.inbox.due_streams(LATER)[0] == "erp.items"
         assert [each.record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [

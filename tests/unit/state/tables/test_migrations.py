@@ -70,7 +70,7 @@ def test_the_last_approval_of_a_wave_counts(state: State) -> None:
         tx.migrations.approve(migration, WaveApproval("lots", AT, "bob", OpenCounts(rejected=3)))
         last = WaveApproval("lots", LATER, "eve", OpenCounts(rejected=4, waiting=1))
         tx.migrations.approve(migration, last)
-        assert tx.migrations.approvals(migration) == {"lots": last}
+        assert tx.migrations.approval_by_wave(migration) == {"lots": last}
 
 
 def test_the_streams_that_a_load_has_sent(state: State) -> None:

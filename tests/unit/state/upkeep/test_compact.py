@@ -71,7 +71,7 @@ def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with closing(State(url, PIN)) as state, closing(State(url, PIN)) as other:
         fill(state, 10)
         with other.read_only() as seen:
-            assert seen.bindings.count() == {"product": 10}
+            assert seen.bindings.counts_by_resource() == {"product": 10}
             with pytest.raises(
                 StateError, match="cannot be compacted: another process is reading the state"
             ) as refused:

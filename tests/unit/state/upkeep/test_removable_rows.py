@@ -41,7 +41,9 @@ def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:
     settle(state, number, [old, item(2)], "delivered")
     settle(state, number, [item(2, 2), young], "delivered", at=YOUNG)
     with state.begin() as tx:
-        tx.intents.add_attempts([Attempt(each.id, 1, OLD, "in_doubt", 500, "is away") for each in (old, young)])
+        tx.intents.store_attempt_results(
+            [Attempt(each.id, 1, OLD, "in_doubt", 500, "is away") for each in (old, young)]
+        )
     assert purge(state, state_url).operations_removed == 2
     assert [(row["key_hash"], row["counter"]) for row in rows(state_url, intents)] == [(2, 2), (3, 1)]
     assert [row["intent_id"] for row in rows(state_url, attempts)] == [young.id]

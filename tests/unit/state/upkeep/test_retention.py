@@ -133,7 +133,7 @@ def test_a_config_goes_with_the_last_run_that_had_it(state: State, state_url: St
     for at, content in ((OLD, "first"), (OLD, "first"), (OLD, "second"), (YOUNG, "second")):
         number = run(state, at)
         with state.begin() as tx:
-            tx.run_configs.keep(number, {"spool": content})
+            tx.run_configs.store(number, {"spool": content})
     assert {row["content"]["spool"] for row in rows(state_url, configs)} == {"first", "second"}
     assert purge(state, state_url) == PurgeResult(runs_removed=3)
     assert [row["content"]["spool"] for row in rows(state_url, configs)] == ["second"]

@@ -30,7 +30,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
         return None
     lengths = Counter(map(len, lines))
     length, usual = lengths.most_common(1)[0]
-    typed = _lines_by_code(lines)
+    typed = _lines_by_type_code(lines)
     if typed is not None:
         return _guess_record_types(sample, lines, typed)
     if usual == len(lines):
@@ -80,7 +80,7 @@ def _without_begins_in_texts(begins: Sequence[int], lines: Sequence[str], kinds:
         crossing = sum(line[begin - 1] != " " and line[begin] != " " for line in lines) if begin else 0
         is_inside = bool(kept) and before != _BLANK and here == _DIGIT and crossing < len(lines)
         is_end_of_text = (
-            bool(kept) and before == _DIGIT and here == _OTHER and _is_end_of_number(lines, kept[-1], begin)
+            bool(kept) and before == _DIGIT and here == _OTHER and _belongs_to_number_before(lines, kept[-1], begin)
         )
         is_prefix = (
             bool(kept) and here == _DIGIT and begin - kept[-1] <= _PREFIX and _has_no_blank(lines, kept[-1], begin)
@@ -94,7 +94,7 @@ def _has_no_blank(lines: Sequence[str], start: int, end: int) -> bool:
     return all(" " not in line[start:end] for line in lines)
 
 
-def _is_end_of_number(lines: Sequence[str], start: int, at: int) -> bool:
+def _belongs_to_number_before(lines: Sequence[str], start: int, at: int) -> bool:
     """Return whether the character at *at* is the sign, point or overpunched digit of the number before it."""
     return all(line[at] in "+- .,{}ABCDEFGHIJKLMNOPQR" and line[start:at].strip().isdigit() for line in lines) and all(
         line[at + 1 : at + 2] in {"", " "} or line[at + 1].isdigit() for line in lines
@@ -135,7 +135,7 @@ def _count_blank_positions(lines: Sequence[str]) -> int:
     return sum(all(line[position] == " " for line in lines) for position in range(len(lines[0])))
 
 
-def _lines_by_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
+def _lines_by_type_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
     """Return the length of codes at the beginning of lines, and the lines of each; None if there are none."""
     found = None
     for size in range(1, min(_LONGEST_CODE, min(map(len, lines)) - 1) + 1):

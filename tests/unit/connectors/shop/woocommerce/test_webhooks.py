@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.connectors.webhook_judge import bodies, declared, hints_of, judge, settings_of
 
 from crossdock.errors import RecordError
-from crossdock.platform.webhook_verification import WebhookVerifier, signed_headers
+from crossdock.webhooks import WebhookVerifier, signed_headers
 from crossdock_connectors.shop.woocommerce import CONNECTOR
 from crossdock_connectors.shop.woocommerce.webhooks import SCHEME
 

@@ -26,7 +26,7 @@ from crossdock.state.queries.run_details import (
     RunDetails,
     StreamDelivery,
     StreamReasonCount,
-    summed_by_code,
+    summed_by_reason_code,
 )
 from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.display_times import duration_text, instant_text
@@ -102,7 +102,7 @@ def template_values(
         "personal_address": "",
         "errors": errors,
         "explained": [],
-        "imbalance": _imbalance(run, balanced),
+        "imbalance": _imbalance_text(run, balanced),
         "open": opened,
         "notes": notes,
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
@@ -133,7 +133,7 @@ def _started_by_text(run: RunRecord) -> str:
     return f"job {run.job}" if run.job else command
 
 
-def _imbalance(run: RunRecord, balanced: bool | None) -> str:
+def _imbalance_text(run: RunRecord, balanced: bool | None) -> str:
     if run.tally is None:
         return "This run has no tally."
     return "" if balanced is True else run_lines.BALANCE[balanced]
@@ -326,7 +326,7 @@ class _OpenRecordLists:
         return {
             "records": counted(sum(reason.records for reason in reasons), "record"),
             "by_stream": table(columns, map(self._reason_row, reasons)),
-            "reasons": [self._reason_values(run, each) for each in summed_by_code(reasons)]
+            "reasons": [self._reason_values(run, each) for each in summed_by_reason_code(reasons)]
             if self._reader.has_lists
             else [],
         }

@@ -124,10 +124,17 @@ def _approval_sentences(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:
 def _wave_row(wave: Report) -> tuple[str | int, ...]:
     gate = wave["gate"]
     number = sum(wave["open"].values())
-    return wave["wave"], wave["records"], wave["delivered"], number, _gate(gate["state"]), ", ".join(wave["streams"])
+    return (
+        wave["wave"],
+        wave["records"],
+        wave["delivered"],
+        number,
+        _gate_text(gate["state"]),
+        ", ".join(wave["streams"]),
+    )
 
 
-def _gate(state: str) -> str:
+def _gate_text(state: str) -> str:
     return "passed" if state == "open" else state
 
 

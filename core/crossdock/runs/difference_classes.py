@@ -1,4 +1,4 @@
-"""Differences between the source, the state and the platform."""
+"""The classes of differences between the source, the state and the platform, with what each means."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecor
 from crossdock.runs.planning.removals import withheld_removals_error
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.state_session import Session
-from crossdock.state import HintedRecord, NamedRecord, Transaction
+from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
@@ -55,8 +55,8 @@ class Partners(NamedTuple):
         return f"{JOB} {self}".strip()
 
 
-def partners_of(project: Project) -> dict[str, Partners]:
-    scopes = project.scopes
+def partners_by_stream(project: Project) -> dict[str, Partners]:
+    scopes = project.scope_by_stream
     return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching_streams)}
 
 
@@ -95,7 +95,7 @@ class _Work:
         self.news.set()
 
 
-class HintWorker:
+class InboxWorker:
     """Delivers hints while there are some, with one thread for all that go between the same partners.
 
     Args:
@@ -122,7 +122,7 @@ class HintWorker:
 
     def due_work(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
         """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
-        known, found = partners_of(project), dict[Partners, set[str]]()
+        known, found = partners_by_stream(project), dict[Partners, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
             found.setdefault(known.get(stream, Partners()), set()).add(stream)
         for stream, partners in known.items():
@@ -183,13 +183,13 @@ class HintWorker:
                 self._begin_break()
 
     def _work(self, session: Session, work: _Work) -> None:
-        known = partners_of(session.project)
+        known = partners_by_stream(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
         attempt = Attempt(job=work.partners.job, continues=True, shared_by=max(1, len(others)))
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.opened(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
-            part, before = _HintDelivery(session, run, self._clock, work), replace(run.report.counters)
+            part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
             while not work.ending.is_set() and not self._ends_for_break(work):
                 work.news.clear()
@@ -239,7 +239,7 @@ class HintWorker:
             self._changed.notify_all()
 
 
-class _HintDelivery:
+class _InboxDelivery:
     def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _Work) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
@@ -319,10 +319,10 @@ class _HintDelivery:
         return result, names
 
     def _store_results(
-        self, due: Sequence[HintedRecord], result: NamedDeliveryResult, untried: Collection[NamedRecord]
+        self, due: Sequence[InboxRecord], result: NamedDeliveryResult, untried: Collection[NamedRecord]
     ) -> None:
         now = self._clock.now()
-        again, done = list[HintedRecord](), list[HintedRecord]()
+        again, done = list[InboxRecord](), list[InboxRecord]()
         for hint in due:
             if hint.record in untried:
                 again.append(_postponed(hint, now, FIRST_PAUSE))
@@ -334,18 +334,18 @@ class _HintDelivery:
                 done.append(hint)
 
         def settle(tx: Transaction) -> None:
-            tx.inbox.add_hints(sorted(result.elsewhere), at=now)
+            tx.inbox.add_records(sorted(result.elsewhere), at=now)
             tx.inbox.remove_fetched(done)
             tx.inbox.retry_later(again)
 
         self._state.run_transaction(settle)
 
 
-def _postponed(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:
+def _postponed(hint: InboxRecord, now: datetime, least: timedelta) -> InboxRecord:
     """Postpone *hint* by the time that it has waited, and count no attempt: the record may not be the cause."""
     return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 
 
-def _with_failure(hint: HintedRecord, error: str, now: datetime) -> HintedRecord:
+def _with_failure(hint: InboxRecord, error: str, now: datetime) -> InboxRecord:
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
     return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=error)

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from standardwebhooks.webhooks import Webhook
 
 from crossdock.errors import ConfigError
-from crossdock.platform.webhook_verification import (
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.webhooks import (
     Delivery,
     RecentDeliveries,
     WebhookError,
@@ -23,7 +24,6 @@ from crossdock.platform.webhook_verification import (
     WebhookVerifier,
     signed_headers,
 )
-from crossdock.testing.manual_clock import ManualClock
 
 NOW = 1_614_265_330
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -1,4 +1,4 @@
-"""The files that a plan would give to targets."""
+"""The files that a plan would give to targets, each with its number of records."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SERVED_AT = "served_at"
 _PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "ratelimit": '"api";r=900;t=1'}
 
 
-class ServedTransport:
+class TransportServer:
     """Serves *transport* on a free port of the loopback interface for each origin, while the context is open.
 
     What *transport* raises besides `httpx.TransportError` is answered by 400, and raised at the end of the context.
@@ -145,7 +145,7 @@ class ServedTransport:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, served: ServedTransport, origin: str) -> None:
+    def __init__(self, served: TransportServer, origin: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.served, self.origin = served, origin
 

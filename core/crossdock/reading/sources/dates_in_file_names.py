@@ -378,11 +378,11 @@ def _field_pattern(kind: str, form: str) -> str:
         pattern += _escaped_literal(form[end : code.start()]) + _CODES[code[0]]
         end = code.end()
         codes.add(code[0])
-    _check_codes(kind, form, codes)
+    _check_format_codes(kind, form, codes)
     return pattern + _escaped_literal(form[end:])
 
 
-def _check_codes(kind: str, form: str, codes: set[str]) -> None:
+def _check_format_codes(kind: str, form: str, codes: set[str]) -> None:
     if kind == "time":
         if not codes or codes - _TIME_CODES:
             raise ValueError(f"{form!r} is not a time; use {{time:%H%M}}, or {{date:%Y%m%d%H%M}} for both together")

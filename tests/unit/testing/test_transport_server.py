@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
+from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 
 ORIGIN = "https://api.example.com"
 
@@ -25,12 +25,12 @@ def answer(request: httpx.Request) -> httpx.Response:
 
 
 @pytest.fixture
-def served() -> Iterator[ServedTransport]:
-    with ServedTransport(httpx.MockTransport(answer), [ORIGIN]) as made:
+def served() -> Iterator[TransportServer]:
+    with TransportServer(httpx.MockTransport(answer), [ORIGIN]) as made:
         yield made
 
 
-def test_requests_and_answers_are_as_the_transport_has_them(served: ServedTransport) -> None:
+def test_requests_and_answers_are_as_the_transport_has_them(served: TransportServer) -> None:
     """Method, headers and body arrive; addresses in headers and bodies of answers are those of this machine."""
     here = served.with_local_addresses(ORIGIN)
     with httpx.Client(trust_env=False) as client:
@@ -40,7 +40,7 @@ def test_requests_and_answers_are_as_the_transport_has_them(served: ServedTransp
     assert served.requests == 1
 
 
-def test_faults_come_first_and_each_once(served: ServedTransport) -> None:
+def test_faults_come_first_and_each_once(served: TransportServer) -> None:
     """A status, then a connection that is reset, as after an error of the transport; then proper answers."""
     served.faults = [503, RESET]
     here = served.with_local_addresses(ORIGIN)
@@ -61,7 +61,7 @@ def test_an_error_of_the_transport_is_raised_at_the_end() -> None:
 
     with (
         pytest.raises(KeyError, match="delivery"),
-        ServedTransport(httpx.MockTransport(broken), [ORIGIN]) as served,
+        TransportServer(httpx.MockTransport(broken), [ORIGIN]) as served,
         httpx.Client(trust_env=False) as client,
     ):
         assert client.get(served.with_local_addresses(ORIGIN)).status_code == 400
@@ -75,7 +75,7 @@ def test_a_request_that_is_cut_off_is_none() -> None:
         asked.append(request.content)
         return httpx.Response(200)
 
-    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served:
+    with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served:
         place = urlsplit(served.with_local_addresses(ORIGIN))
         with socket.create_connection((place.hostname, place.port)) as client:
             client.sendall(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nhalf")
@@ -86,7 +86,7 @@ def test_a_request_that_is_cut_off_is_none() -> None:
     assert asked == []
 
 
-def test_a_held_request_is_not_answered(served: ServedTransport) -> None:
+def test_a_held_request_is_not_answered(served: TransportServer) -> None:
     """It is reset when it is no longer held, and the next one is answered."""
     here, failed = served.with_local_addresses(ORIGIN), threading.Event()
 
@@ -116,7 +116,7 @@ def test_an_answer_is_lost_after_the_request_was_answered(fault: Fault) -> None:
         asked.append(request.url.path)
         return httpx.Response(200, text="x" * 100)
 
-    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served, httpx.Client(trust_env=False) as client:
+    with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served, httpx.Client(trust_env=False) as client:
         served.faults = [fault]
         with pytest.raises(httpx.TransportError):
             client.get(f"{served.with_local_addresses(ORIGIN)}/a")
@@ -137,7 +137,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
         with httpx.Client(trust_env=False, timeout=None) as client, pytest.raises(httpx.TransportError):
             client.post(address)
 
-    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served:
+    with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served:
         thread = threading.Thread(target=ask, args=(f"{served.with_local_addresses(ORIGIN)}/a",))
         with served.holding(1, answered=answered):
             thread.start()
@@ -148,7 +148,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
     assert asked == (["/a"] if answered else [])
 
 
-def test_a_write_that_is_late_is_held_in_its_place(served: ServedTransport) -> None:
+def test_a_write_that_is_late_is_held_in_its_place(served: TransportServer) -> None:
     """Requests that only read are answered, also the one with the number; the write after them is held."""
     here, failed = served.with_local_addresses(ORIGIN), threading.Event()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.cli.new.openapi_lists import ListProposal, time_format
+from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
 from crossdock.cli.new.openapi_operations import json_type, members, normalized_name, plain_json
 from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import attribute_of

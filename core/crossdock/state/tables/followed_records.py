@@ -14,7 +14,7 @@ from crossdock.state.tables.record_identity import DeleteByKey
 
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedRecord:
+class FollowedRecord:
     """A record that is not final. *missed* counts how many times in a row the source did not have it."""
 
     stream: str
@@ -24,24 +24,24 @@ class UnfinishedRecord:
     missed: int = 0
 
 
-_FIELDS = tuple(table.c[name] for name in UnfinishedRecord.__slots__)
+_FIELDS = tuple(table.c[name] for name in FollowedRecord.__slots__)
 _DELETE = DeleteByKey(table)
 
 
-class UnfinishedRecords:
+class FollowedRecords:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def put(self, records: Iterable[UnfinishedRecord]) -> None:
-        rows = [{name: getattr(each, name) for name in UnfinishedRecord.__slots__} for each in records]
+    def put(self, records: Iterable[FollowedRecord]) -> None:
+        rows = [{name: getattr(each, name) for name in FollowedRecord.__slots__} for each in records]
         sql_statements.upsert(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def oldest(self, stream: str, limit: int) -> list[UnfinishedRecord]:
+    def oldest(self, stream: str, limit: int) -> list[FollowedRecord]:
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.read_at, table.c.key_hash)
-        return [UnfinishedRecord(*row) for row in self._connection.execute(query.limit(limit))]
+        return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
 
     def key_hashes(self, stream: str) -> set[int]:
         return set(self._connection.execute(select(table.c.key_hash).where(table.c.stream == stream)).scalars())

@@ -14,7 +14,7 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.own_external_ids import own_key_texts
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.state import State, Transaction, UnfinishedRecord
+from crossdock.state import FollowedRecord, State, Transaction
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.records import RawBatch, cells_named, with_paths
 
@@ -23,13 +23,13 @@ FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 LISTED = 5  # keys in a note
 
 
-class UnfinishedRecordFetch:
+class FollowedRecordFetch:
     """The records of one stream that are not final, in one run. `error` is the first failure of a fetch."""
 
     def __init__(self, bound: BoundStream, state: State) -> None:
         self._bound, self._state = bound, state
         self._rule: OpenUntil | None = bound.stream.open_until
-        self._chosen: dict[int, UnfinishedRecord] = {}
+        self._chosen: dict[int, FollowedRecord] = {}
         self._followed: set[int] | None = None
         self.error: CrossdockError | None = None
         self.discard()
@@ -43,7 +43,7 @@ class UnfinishedRecordFetch:
     def has_news(self) -> bool:
         return bool(self._open or self._final or self._answered or self._failed)
 
-    def track_unfinished(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+    def track_not_final(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """Yield *batches*, and note which of their records are not final, including those that a filter leaves out."""
         for batch in batches:
             if self._rule is not None:
@@ -71,7 +71,7 @@ class UnfinishedRecordFetch:
     def _track_final(self, final: Collection[int]) -> None:
         if final and self._followed is None:
             with self._state.read_only() as tx:
-                self._followed = tx.unfinished_records.key_hashes(self._bound.name)
+                self._followed = tx.followed_records.key_hashes(self._bound.name)
         ended = {each for each in final if each in (self._followed or ()) or each in self._open}
         self._final |= ended
         for key_hash in ended:
@@ -82,8 +82,8 @@ class UnfinishedRecordFetch:
         if self._rule is None:
             return False
         with self._state.read_only() as tx:
-            chosen = tx.unfinished_records.oldest(self._bound.name, self._rule.at_most)
-            number = tx.unfinished_records.count(self._bound.name)
+            chosen = tx.followed_records.oldest(self._bound.name, self._rule.at_most)
+            number = tx.followed_records.count(self._bound.name)
         self._chosen = {each.key_hash: each for each in chosen}
         if number > len(chosen):
             text = f"{number:,} records are not final, and {len(chosen):,} of them are fetched (open_until.at_most)"
@@ -105,7 +105,7 @@ class UnfinishedRecordFetch:
                 if failed_alone == FAILED_ALONE:
                     return
 
-    def _fetch_part(self, wanted: Sequence[UnfinishedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
+    def _fetch_part(self, wanted: Sequence[FollowedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
         """Fetch a part. If that fails, fetch each record alone, so that one does not block the others."""
         try:
             found = list(fetched_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
@@ -126,8 +126,8 @@ class UnfinishedRecordFetch:
         """Store what was read so far. For a part that must be read again, store only which records are open."""
         if self._rule is None:
             return
-        name, at, records = self._bound.name, self._bound.context.run.clock.now(), tx.unfinished_records
-        records.put(UnfinishedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
+        name, at, records = self._bound.name, self._bound.context.run.clock.now(), tx.followed_records
+        records.put(FollowedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
         records.put(replace(self._chosen[each], read_at=at) for each in self._failed)  # others are requested first
         if is_done:
             absent = [self._chosen[each] for each in sorted(self._answered - self._read - self._final)]
@@ -139,7 +139,7 @@ class UnfinishedRecordFetch:
             self._followed = None
         self.discard()
 
-    def _note_given_up(self, left: Sequence[UnfinishedRecord]) -> None:
+    def _note_given_up(self, left: Sequence[FollowedRecord]) -> None:
         if not left:
             return
         listed = ", ".join(each.key for each in left[:LISTED]) + (", ..." if len(left) > LISTED else "")

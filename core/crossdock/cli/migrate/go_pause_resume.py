@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.config_loading import load
 from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.plain_text import say
+from crossdock.cli.printed_sentences import say
+from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, config_option, help_example
 
 

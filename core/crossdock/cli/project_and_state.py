@@ -1,4 +1,4 @@
-"""Loading of the selected config, and of as much of it as a command needs that only reads the state."""
+"""Loads the selected config as a project, and opens its state for commands that only read it."""
 
 from __future__ import annotations
 

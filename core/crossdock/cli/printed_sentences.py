@@ -1,4 +1,4 @@
-"""Sentences of commands without tables."""
+"""Prints the sentences and warnings of commands, which need no tables."""
 
 from __future__ import annotations
 

@@ -6,23 +6,23 @@ from datetime import timedelta
 
 from tests.unit.state.samples import AT
 
-from crossdock.state import State, UnfinishedRecord
+from crossdock.state import FollowedRecord, State
 
 STREAM = "shop.orders"
 
 
 def test_those_come_first_that_were_read_longest_ago(state: State) -> None:
     """A record that is read again goes to the end, a final one is forgotten, and streams are apart."""
-    records = [UnfinishedRecord(STREAM, 2**128 - n, f"K{n}", AT + timedelta(days=n)) for n in range(1, 5)]
+    records = [FollowedRecord(STREAM, 2**128 - n, f"K{n}", AT + timedelta(days=n)) for n in range(1, 5)]
     with state.begin() as tx:
-        tx.unfinished_records.put([*records, UnfinishedRecord("shop.others", 1, "K", AT)])
-        tx.unfinished_records.put([UnfinishedRecord(STREAM, 2**128 - 1, "K1", AT + timedelta(days=9), missed=2)])
-        tx.unfinished_records.forget(STREAM, [2**128 - 2])
+        tx.followed_records.put([*records, FollowedRecord("shop.others", 1, "K", AT)])
+        tx.followed_records.put([FollowedRecord(STREAM, 2**128 - 1, "K1", AT + timedelta(days=9), missed=2)])
+        tx.followed_records.forget(STREAM, [2**128 - 2])
     with state.read_only() as tx:
-        assert [each.key for each in tx.unfinished_records.oldest(STREAM, 2)] == ["K3", "K4"]
-        assert [(each.key, each.missed) for each in tx.unfinished_records.oldest(STREAM, 9)][-1] == ("K1", 2)
-        assert tx.unfinished_records.count(STREAM) == 3
-        assert tx.unfinished_records.key_hashes("shop.others") == {1}
+        assert [each.key for each in tx.followed_records.oldest(STREAM, 2)] == ["K3", "K4"]
+        assert [(each.key, each.missed) for each in tx.followed_records.oldest(STREAM, 9)][-1] == ("K1", 2)
+        assert tx.followed_records.count(STREAM) == 3
+        assert tx.followed_records.key_hashes("shop.others") == {1}
 
 
 def test_a_full_list_is_remembered_by_stream(state: State) -> None:

@@ -16,8 +16,8 @@ from crossdock.cli import approve
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox import hint_worker
-from crossdock.services.inbox.hint_worker import WorkResult
+from crossdock.services.inbox import inbox_worker
+from crossdock.services.inbox.inbox_worker import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import remarks_by_stream
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
         desk.work(session)
         assert len(desk.effects()) == 4
         (left,) = desk.hints(session)
-        assert (left.key, left.attempts, left.due_at - desk.bench.clock.now()) == ("C3", 1, hint_worker.FIRST_PAUSE)
+        assert (left.key, left.attempts, left.due_at - desk.bench.clock.now()) == ("C3", 1, inbox_worker.FIRST_PAUSE)
         assert "the shop does not answer" in (left.error or "")
         pauses = []
         for _ in range(14):
@@ -77,7 +77,7 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
             desk.work(session)
             pauses.append(desk.hints(session)[0].due_at - desk.bench.clock.now())
         assert pauses[:3] == [timedelta(seconds=2), timedelta(seconds=4), timedelta(seconds=8)]
-        assert pauses[-1] == hint_worker.LONGEST_PAUSE
+        assert pauses[-1] == inbox_worker.LONGEST_PAUSE
         desk.customers.failing.clear()
         desk.hint(session, "customers", "C3")
         desk.work(session)
@@ -97,9 +97,9 @@ def test_several_bad_records_in_a_row_keep_no_other_from_it(desk: InboxDesk) -> 
         desk.work(session)
         hints = {hint.key: hint for hint in desk.hints(session)}
         assert {key for key, hint in hints.items() if hint.attempts or hint.error} == set(
-            bad[: hint_worker.FAILED_ALONE]
+            bad[: inbox_worker.FAILED_ALONE]
         )
-        desk.bench.clock.advance(hint_worker.FIRST_PAUSE.total_seconds())
+        desk.bench.clock.advance(inbox_worker.FIRST_PAUSE.total_seconds())
         desk.work(session)
         assert {hint.key: hint.attempts for hint in desk.hints(session)}.keys() == set(bad)
         assert len(desk.effects()) == len(keys) - len(bad)
@@ -130,7 +130,7 @@ def test_a_record_that_fails_leaves_no_other_waiting(desk: InboxDesk) -> None:
         desk.hint(session, "orders", "O1")
         desk.work(session)
         assert {hint.key: hint.attempts for hint in desk.hints(session)} == {"C9": 1, "O1": 0}
-        desk.bench.clock.advance(hint_worker.SOON.total_seconds())
+        desk.bench.clock.advance(inbox_worker.SOON.total_seconds())
         desk.work(session)
         assert [hint.key for hint in desk.hints(session)] == ["C9"]
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
@@ -142,7 +142,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
     with desk.session() as session:
         (record,) = named_records("b.customers", ["C1"])
         desk.hint(session, "customers", "C1")
-        scope = desk.project.scopes["b.customers"]
+        scope = desk.project.scope_by_stream["b.customers"]
         session.records.marks[scope, record.key_hash] = _Mark(session.records.begin_run())
         pauses = []
         for waited_s in (0.0, 10.0, 3600.0):
@@ -150,7 +150,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
             desk.work(session)
             (hint,) = desk.hints(session)
             pauses.append(hint.due_at - desk.bench.clock.now())
-        assert pauses == [hint_worker.SOON, timedelta(seconds=10), hint_worker.LONGEST_UNTRIED]
+        assert pauses == [inbox_worker.SOON, timedelta(seconds=10), inbox_worker.LONGEST_UNTRIED]
 
 
 def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:
@@ -165,7 +165,7 @@ def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:
         assert (left.key, left.attempts) == ("O1", 1)
         assert "the shop does not answer" in (left.error or "")
         desk.customers.failing.clear()
-        desk.bench.clock.advance(hint_worker.FIRST_PAUSE.total_seconds())
+        desk.bench.clock.advance(inbox_worker.FIRST_PAUSE.total_seconds())
         desk.work(session)
         assert desk.hints(session) == []
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
@@ -177,7 +177,7 @@ def test_a_source_that_is_away_is_not_asked_for_each_record(desk: InboxDesk) -> 
     with desk.session() as session:
         desk.hint(session, "customers", *(f"C{number}" for number in range(50)))
         desk.work(session)
-        assert len(desk.customers.asked) <= 1 + hint_worker.FAILED_ALONE
+        assert len(desk.customers.asked) <= 1 + inbox_worker.FAILED_ALONE
         assert len(desk.hints(session)) == 50
         desk.customers.failing.clear()
         desk.bench.clock.advance(5)
@@ -189,7 +189,7 @@ def test_a_hint_of_a_stream_that_is_gone_stays_visible(desk: InboxDesk) -> None:
     """A stream that the config does not have any more is told with the hint."""
     with desk.session() as session:
         with session.state.begin() as tx:
-            tx.inbox.add_hints([NamedRecord("old.orders", "1", 5)], at=desk.bench.clock.now())
+            tx.inbox.add_records([NamedRecord("old.orders", "1", 5)], at=desk.bench.clock.now())
         desk.work(session)
         (left,) = desk.hints(session)
         assert left.error == "the config has no stream old.orders that can fetch named records"

@@ -1,4 +1,4 @@
-"""Looks at the files of a run, which recognize growing files, and the pauses between them.
+"""The pauses between two looks at the files of a run, by which growing files are recognized.
 
 All sources of a run share the pauses: before each one, every source that is still to be read looks at its files. Only
 time that was slept counts, so that no clock, and no machine that was suspended, can make a pause shorter than it was.

@@ -1,4 +1,4 @@
-"""The exit codes of commands, with what each means to scripts and schedulers. The documentation is made from them."""
+"""The meanings of exit codes for scripts and schedulers, from which the documentation is made."""
 
 from __future__ import annotations
 

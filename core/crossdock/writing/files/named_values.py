@@ -29,7 +29,7 @@ def pointer_of(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RowValues:
+class NamedValues:
     """The values of one row.
 
     Attributes:
@@ -71,7 +71,7 @@ class RowValues:
         for payload in self.payloads:
             yield from _all_values(payload, path.split("."), "")
 
-    def for_each_element(self, path: str | None, name: str) -> Iterator[RowValues]:
+    def for_each_element(self, path: str | None, name: str) -> Iterator[NamedValues]:
         """Yield the scope of each element of the list at *path*, called *name*; without *path*, this one."""
         if path is None:
             yield self
@@ -84,12 +84,12 @@ class RowValues:
         for number, element in enumerate(elements, 1):
             yield self._with_element(name, number, element, f"{place}/{number - 1}")
 
-    def _with_element(self, name: str, number: int, element: Any, place: str) -> RowValues:
+    def _with_element(self, name: str, number: int, element: Any, place: str) -> NamedValues:
         own = {**self.own, f"{name}_number": number}
-        return RowValues(self.payloads, own, {**self.elements, name: (element, place)})
+        return NamedValues(self.payloads, own, {**self.elements, name: (element, place)})
 
-    def with_row_numbers(self, number: int, in_record: int) -> RowValues:
-        return RowValues(self.payloads, {**self.own, "row_number": number, "row_in_record": in_record}, self.elements)
+    def with_row_numbers(self, number: int, in_record: int) -> NamedValues:
+        return NamedValues(self.payloads, {**self.own, "row_number": number, "row_in_record": in_record}, self.elements)
 
 
 def _all_values(value: Any, names: Sequence[str], place: str) -> Iterator[tuple[Any, str]]:
@@ -107,6 +107,6 @@ def values_of_file(facts: WrittenFileFacts) -> dict[str, Any]:
     return {"file_number": facts.number, "file_name": facts.name, "file_time": facts.at}
 
 
-def values_of_record(record: FileRecord, number: int, facts: WrittenFileFacts) -> RowValues:
+def values_of_record(record: FileRecord, number: int, facts: WrittenFileFacts) -> NamedValues:
     own = {**values_of_file(facts), OPERATION: record.operation, "external_id": record.name, "record_number": number}
-    return RowValues([record.payload], own)
+    return NamedValues([record.payload], own)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crossdock.cli.new.openapi_lists import SkippedOperation, segments, singular
+from crossdock.cli.new.openapi_list_proposals import SkippedOperation, segments, singular
 from crossdock.cli.new.openapi_operations import (
     Operation,
     json_content,

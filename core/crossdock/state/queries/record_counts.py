@@ -1,0 +1,123 @@
+"""Counts of records: delivered, not delivered, and open by stream or by state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, exists, func, select, union
+
+from crossdock.state.db.schema import bindings, dead_letters, hints, intents, waiting_records
+from crossdock.state.tables.intents import UNSETTLED
+from crossdock.state.tables.record_identity import Scope, in_scope
+from crossdock.state.tables.unverified_parts import UnverifiedParts
+from crossdock.values.state_words import RecordState
+from crossdock.values.tally import OpenCounts
+
+_IS_LIVE = bindings.c.deleted_at.is_(None)
+_STATES = {
+    "pending": RecordState.PENDING,
+    "sending": RecordState.PENDING,
+    "in_doubt": RecordState.IN_DOUBT,
+    "handed_over": RecordState.HANDED_OVER,
+    "overdue": RecordState.OVERDUE,
+}
+
+
+class KnownRecordCounts:
+    """Counts that read an index entry of each record, which takes about a second for a million."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def delivered(self, scope: Scope) -> int:
+        query = select(func.count()).select_from(bindings)
+        return int(self._connection.execute(query.where(in_scope(bindings, scope), _IS_LIVE)).scalar_one())
+
+    def not_delivered(self, stream: str, scope: Scope) -> int:
+        """Count the open records that the target does not have. One that is open in several states counts once."""
+        rejected = select(dead_letters.c.key_hash).where(
+            dead_letters.c.stream == stream, dead_letters.c.status == "rejected"
+        )
+        waiting = select(waiting_records.c.key_hash).where(waiting_records.c.stream == stream)
+        unsettled = select(intents.c.key_hash).where(in_scope(intents, scope), intents.c.status.in_(UNSETTLED))
+        keys = union(rejected, waiting, unsettled).subquery()
+        has = exists().where(in_scope(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
+        return int(self._connection.execute(select(func.count()).select_from(keys).where(~has)).scalar_one())
+
+
+class OpenRecordCounts:
+    def __init__(self, connection: Connection, unverified: UnverifiedParts) -> None:
+        self._connection, self._unverified = connection, unverified
+
+    def by_stream(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
+        """Count the open records of each of *streams*, in their order.
+
+        A record that waits for its second step while its first one is unsettled counts in both states. Operations of a
+        renamed stream count for the stream in *writers*.
+        """
+        found: dict[str, dict[str, int]] = {name: {} for name in streams}
+        for stream, state, number in self._counts_by_stream_and_state(writers or {}):
+            if stream in found:
+                found[stream][state] = found[stream].get(state, 0) + number
+        return {name: OpenCounts(**numbers) for name, numbers in found.items()}
+
+    def _counts_by_stream_and_state(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
+        rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
+        for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
+            yield stream, "rejected", number
+        waiting = select(waiting_records.c.stream, func.count()).group_by(waiting_records.c.stream)
+        for stream, number in self._connection.execute(waiting):
+            yield stream, "waiting", number
+        by = intents.c.stream, intents.c.status, intents.c.target, intents.c.resource, intents.c.namespace
+        unsettled = select(*by, func.count()).where(intents.c.status.in_(UNSETTLED)).group_by(*by)
+        for stream, status, *scope, number in self._connection.execute(unsettled):
+            if status != "handed_over":
+                state = status if status in {"in_doubt", "overdue"} else "pending"
+                yield writers.get(Scope(*scope), stream), state, number
+        for each, number in self._unverified.binding_counts():
+            if each in writers:
+                yield writers[each], "unverified", number
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRecordTotal:
+    """The number of records in one state, of which the first has been so *since*."""
+
+    state: RecordState
+    number: int
+    since: datetime
+
+
+class OpenRecordTotals:
+    """Counts by indexes: 100,000 rejected records take about 10 ms."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def by_state(self) -> list[OpenRecordTotal]:
+        """Return the states that records are in, in the order of `RecordState`, without unverified and dropped ones."""
+        found: dict[RecordState, OpenRecordTotal] = {}
+        for each in self._totals_of_tables():
+            known = found.get(each.state)
+            number, since = (0, each.since) if known is None else (known.number, known.since)
+            found[each.state] = OpenRecordTotal(each.state, number + each.number, min(since, each.since))
+        return [found[state] for state in RecordState if state in found]
+
+    def _totals_of_tables(self) -> Iterator[OpenRecordTotal]:
+        rejected = dead_letters.c.status == "rejected"
+        for state, table, since, condition in (
+            (RecordState.REJECTED, dead_letters, dead_letters.c.refused_at, [rejected]),
+            (RecordState.WAITING, waiting_records, waiting_records.c.since, []),
+            (RecordState.INBOX, hints, hints.c.first_at, []),
+        ):
+            query = select(func.count(), func.min(since)).select_from(table).where(*condition)
+            number, first = self._connection.execute(query).one()
+            if number:
+                yield OpenRecordTotal(state, number, first)
+        counts = select(intents.c.status, func.count().label("number"), func.min(intents.c.id).label("first"))
+        unsettled = counts.where(intents.c.status.in_(UNSETTLED)).group_by(intents.c.status).subquery()
+        first = select(unsettled.c.status, unsettled.c.number, intents.c.created_at)
+        for status, number, at in self._connection.execute(first.join(intents, intents.c.id == unsettled.c.first)):
+            yield OpenRecordTotal(_STATES[status], number, at)

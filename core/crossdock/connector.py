@@ -50,9 +50,11 @@ class Stream(StreamFacts, ABC, Generic[S]):
         key: The columns that identify a record.
         trim_keys: Whether white space around the key, and characters without a width, are removed.
         namespace: The scope in which these keys are unique; None for the connection's.
-        group_by: Rows of one file, or of the pages of one list, with the same values in these columns make one record.
+        group_by: Rows of one file or page with the same values in these columns make one record. So do JSON rows of all
+            pages of a snapshot or with `whole_groups`, and of one list that `fetch` reads.
         whole_groups: Whether a list of changes has all rows of each record of which it has any, as a snapshot does, so
-            that they may be on several pages.
+            that they may be on several pages: of all that `pull` yields up to a checkpoint. The cursor, if one is
+            declared, has ``sorted=False``.
         order_by: Columns that tell which row of a key is the newest; else the last one read is.
         columns: Repairs by column, applied before key, filters and mapping.
         skip: Rows to leave out, by the name under which they are counted.

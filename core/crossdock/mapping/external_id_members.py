@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.errors import RecordError
-from crossdock.mapping.own_external_ids import external_id_of
-from crossdock.values.json_paths import MISSING
+from crossdock.mapping.own_external_ids import external_id_of, normalized_external_id
+from crossdock.values.json_paths import MISSING, find_at_pointer
 
 _FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")
 _VALUES = {"namespace": "[A-Za-z0-9_-]+", "key": ".+"}
+_SEPARATOR = re.compile(r"[^A-Za-z0-9_.~%|-]")  # what no namespace has, and no percent-encoded key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,22 @@ class NameMembers:
             raise ValueError("name_parts need {key}, or all parts of it from {key.0} on")
         if ("namespace" in found) is not ("{namespace}" in self.whole):
             raise ValueError("name_parts need {namespace} if name_form has it, and else not")
+        for form in (*self.forms.values(), self.whole):
+            literals = _FIELD.split(form)[::2]
+            if any(re.search("[{}]", literal) for literal in literals):
+                raise ValueError("name_parts and name_form have braces only around namespace, key, key.0 to key.9")
+            if not all(map(_SEPARATOR.search, literals[1:-1])):
+                raise ValueError("name_parts and name_form need a character such as : or / between two values")
 
     @property
     def key_parts(self) -> int:
-        """How many parts a key must have; 1 also if the members do not divide it."""
-        return max(1, len({each for form in self.forms.values() for each in _FIELD.findall(form) if "." in each}))
+        """How many parts a key must have; 0 for any number, if the members do not divide it."""
+        return len({each for form in self.forms.values() for each in _FIELD.findall(form) if "." in each})
 
     def members_of_key(self, namespace: str, key: str) -> dict[str, str]:
         """Return the members of a record. Raises RecordError if the key has another number of parts."""
         parts = key.split("|")
-        if self.key_parts > 1 and len(parts) != self.key_parts:
+        if self.key_parts and len(parts) != self.key_parts:
             raise RecordError("invalid_draft", f"the record key has {len(parts)} parts instead of {self.key_parts}")
         values = {"namespace": namespace, "key": key} | {f"key.{number}": part for number, part in enumerate(parts)}
         return {name: _FIELD.sub(lambda found: values[found[1]], form) for name, form in self.forms.items()}
@@ -69,15 +76,23 @@ class NameMembers:
         parts = [values[field] for field in sorted(values) if field != "namespace"]
         return external_id_of(self.whole, values.get("namespace", ""), "|".join(parts))
 
-    def without_other_namespaces(self, records: Sequence[Any], name: str) -> list[Any]:
-        """Leave out those of *records* that have the key of this external id, and not its namespace."""
+    def without_other_records(self, records: Sequence[Any], name: str, asked: str) -> list[Any]:
+        """Leave out those of *records* that have the member of this external id at the JSON pointer *asked*, and
+        another text in another member.
+
+        A member that is missing, or has another type, case or encoding, may be ours as the target shows it.
+        """
         own = self.members_of_external_id(name)
-        keys = {member: own[member] for member, form in self.forms.items() if "{key" in form}
-        return [each for each in records if self.name_in(each) == name or not _has_members(each, keys)]
+        wanted = find_at_pointer(own, asked)
+        return [each for each in records if find_at_pointer(each, asked) != wanted or not _has_other_text(each, own)]
 
 
-def _has_members(record: Any, members: Mapping[str, str]) -> bool:
-    return isinstance(record, dict) and all(record.get(name) == text for name, text in members.items())
+def _has_other_text(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
+    held = {name: record.get(name) for name in members}
+    return any(
+        isinstance(text, str) and normalized_external_id(text) != normalized_external_id(members[name])
+        for name, text in held.items()
+    )
 
 
 def _values_in(form: str, text: str) -> dict[str, str] | None:

@@ -81,8 +81,8 @@ class Ours(ConfigModel):
         """Return whether a name that is not ours may be one of ours that the partner has changed in case, white space
         or encoding.
         """
-        before, after = map(_normalized, self._prefix_and_suffix)
-        found = _normalized(name or "")
+        before, after = map(normalized_external_id, self._prefix_and_suffix)
+        found = normalized_external_id(name or "")
         is_longer = len(found) > len(before) + len(after) > 0
         return is_longer and found.startswith(before) and found.endswith(after)
 
@@ -94,7 +94,8 @@ class Ours(ConfigModel):
         return pl.Series([self.key_in(name) for name in names], dtype=pl.String)
 
 
-def _normalized(name: str) -> str:
+def normalized_external_id(name: str) -> str:
+    """Return *name* without what a partner may change of it: case, white space and encoding."""
     return "".join(unquote(name).casefold().split())
 
 

@@ -11,11 +11,11 @@ from typing import Any, TypeGuard, TypeVar
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import keys_at_source
 from crossdock.printable import is_storable
+from crossdock.reading.sources.list_evidence import DoubtfulListError, refusal_of_joined_rows
 from crossdock.values.author_code import guarded, masked_text, place_of_code
 from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch
 
@@ -31,7 +31,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
     """
     latest: str | None = None
-    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _WholeList(bound.stream)
+    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _WholeList(bound)
     with guarded_stream_method(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
@@ -40,7 +40,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
-                    whole_list = _WholeList(bound.stream)
+                    whole_list = _WholeList(bound)
                     yield batch
                     continue
                 latest = batch.source
@@ -48,6 +48,10 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 if observe is not None:
                     observe(bound.name, "", batch)
                 yield guard.wrap(whole_list.with_place(batch))
+        except DoubtfulListError as error:
+            if whole_list.is_joined:
+                raise refusal_of_joined_rows(error) from error
+            raise
         finally:
             if isinstance(batches, Generator):
                 batches.close()
@@ -78,14 +82,17 @@ def existing_batches(bound: BoundStream) -> Iterator[RawBatch]:
 def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
-    guard = _CallableGuard(bound, "fetch")
+    guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
+    whole_list, number = _WholeList(bound, "fetch"), None
     size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
     with guarded_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
                 batch = _check_batch(bound, read, latest, "fetch")
                 latest = batch.source
-                yield guard.wrap(batch)
+                if number is None or number != lists.open_number:
+                    whole_list, number = _WholeList(bound, "fetch"), lists.open_number
+                yield guard.wrap(whole_list.with_place(batch))
 
 
 def guarded_stream_method(
@@ -100,13 +107,23 @@ class _WholeList:
     The elements of exploded objects are groups of one object, which another page lists again as a whole.
     """
 
-    def __init__(self, stream: Stream[Any]) -> None:
-        is_whole = not stream.reads_files and (stream.mode == "snapshot" or stream.whole_groups)
-        self._joins, self._source, self._lines = bool(stream.group_by) and is_whole, "", 0
+    def __init__(self, bound: BoundStream, method: str = "pull") -> None:
+        stream, self._bound, self._method = bound.stream, bound, method
+        is_whole = method == "fetch" or stream.mode == "snapshot" or stream.whole_groups
+        self._joins = bool(stream.group_by) and is_whole and not stream.reads_files
+        self._source, self._lines, self._is_divided = "", 0, False
+
+    @property
+    def is_joined(self) -> bool:
+        return self._lines > 0
 
     def with_place(self, batch: RawBatch) -> RawBatch:
         if not self._joins or JSON not in (rows := batch.load()).columns or ELEMENT in rows.columns:
             return batch
+        self._is_divided = self._is_divided or bool(batch.deleted and self._lines)
+        if self._is_divided and rows.height:
+            wrong = "named deleted records between rows that group_by may join: yield these before or after all rows"
+            raise _defect_error(self._bound, self._method, wrong, batch.source)
         self._source, first = self._source or batch.source, self._lines
         self._lines += rows.height
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))

@@ -16,7 +16,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream, Connection, streams_writing_same_records
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
-from crossdock.mapping.own_external_ids import keys_at_source
+from crossdock.runs.checked_batches import fetched_batches
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of, shown_key, text_of_key
 from crossdock.testing.hash_seeds import readings
@@ -157,10 +157,9 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
         keys: In their text form, at most `Stream.fetch_size`, each once.
     """
     found: dict[str, Rows] = {}
-    for batch in bound.stream.fetch(
-        bound.context, keys_at_source(bound.stream.own_keys, [key_parts_of(key) for key in keys])
-    ):
-        rows = sorted(_kept_rows(bound, batch), key=itemgetter(KEY))
+    batches = fetched_batches(bound, [key_parts_of(key) for key in keys])
+    for _, pages in groupby(batches, key=lambda batch: batch.source):
+        rows = sorted((row for page in pages for row in _kept_rows(bound, page)), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
             cells = [{name: cell for name, cell in row.items() if not is_added_column(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)

@@ -38,6 +38,8 @@ def test_a_key_needs_the_parts_that_members_have() -> None:
     """One of another number of parts is a dead letter."""
     with pytest.raises(RecordError, match="1 parts instead of 2"):
         PARCEL.members_of_key("shop", "7001")
+    with pytest.raises(RecordError, match="2 parts instead of 1"):
+        NameMembers({"number": "{key.0}"}, "{key}").members_of_key("shop", "7001|2")
 
 
 @pytest.mark.parametrize(
@@ -52,4 +54,19 @@ def test_a_key_needs_the_parts_that_members_have() -> None:
 def test_members_must_hold_all_of_the_name(forms: dict[str, str], whole: str) -> None:
     """Else two records would have the same members."""
     with pytest.raises(ValueError, match="name_parts need"):
+        NameMembers(forms, whole)
+
+
+@pytest.mark.parametrize(
+    ("forms", "whole"),
+    [
+        ({"number": "{namespace}-{key}"}, "{namespace}:{key}"),
+        ({"source": "{namespace}", "number": "{key.0}{key.1}"}, "{namespace}:{key}"),
+        ({"source": "{namespace}", "number": "{key}"}, "{namespace}-{key}"),
+        ({"source": "{namespace}", "number": "{key}{key.10}"}, "{namespace}:{key}"),
+    ],
+)
+def test_two_names_have_different_members(forms: dict[str, str], whole: str) -> None:
+    """The key ``b-c`` of ``a`` and the key ``c`` of ``a-b`` would be one record."""
+    with pytest.raises(ValueError, match="name_parts and name_form"):
         NameMembers(forms, whole)

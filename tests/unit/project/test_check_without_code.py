@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import httpx
 import pytest
@@ -11,6 +11,7 @@ from tests.unit.testing.reference_connector import PAGES, TOKEN, Orders, OrdersC
 
 from crossdock import Connector, Finding
 from crossdock.config.project.connections import Connection
+from crossdock.errors import UnavailableError
 from crossdock.services.system_check.findings import findings_of_connection
 from crossdock.sources import BearerAuth
 
@@ -26,6 +27,27 @@ class Returns(Listed):
         for page in ctx.api.pages("/returns"):
             raise KeyError(page.address)
         yield from ()
+
+
+class Down(Listed):
+    name = "down"
+
+    def pull(self, ctx: Any, since: str | None) -> Any:
+        raise UnavailableError("does not respond", where="shop.example")
+
+
+class Yielding(Listed):
+    """Yields records in place of batches."""
+
+    closed: ClassVar[list[int]] = []
+
+    def pull(self, ctx: Any, since: str | None) -> Any:
+        number = 0
+        try:
+            for number in (1, 2):
+                yield {"id": number}
+        finally:
+            self.closed.append(number)
 
 
 def findings(transport: httpx.MockTransport, *streams: Orders, api: bool = True) -> list[Finding]:
@@ -53,13 +75,37 @@ def test_the_first_page_of_each_stream_is_read(monkeypatch: pytest.MonkeyPatch) 
     returns, orders = findings(httpx.MockTransport(answer), Returns(), Listed())
     assert not returns.ok
     assert "pull raised KeyError" in returns.text
-    assert (orders.ok, orders.text) == (True, "orders: https://shop.example/orders responds")
+    assert (orders.ok, orders.text) == (True, "orders: https://shop.example/orders responds, with 2 rows")
     assert asked == ["https://shop.example/returns", "https://shop.example/orders"]
 
 
 def test_an_api_that_does_not_respond_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """One finding says so. Without an API nothing is read."""
     monkeypatch.setenv("TOKEN", TOKEN)
-    transport = httpx.MockTransport(lambda _: httpx.Response(403))
-    assert [each.ok for each in findings(transport, Listed(), Returns())] == [False]
+    transport = httpx.MockTransport(lambda _: httpx.Response(404))
+    (down,) = findings(transport, Down(), Listed())
+    assert (down.ok, down.text) == (False, "down: shop.example: does not respond")
     assert findings(transport, Listed(), api=False) == []
+
+
+def test_a_refused_list_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finding names the stream."""
+    monkeypatch.setenv("TOKEN", TOKEN)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_returns = request.url.path == "/returns"
+        return httpx.Response(404) if is_returns else OrdersContract().transport(PAGES).handle_request(request)
+
+    returns, orders = findings(httpx.MockTransport(answer), Returns(), Listed())
+    assert (returns.ok, orders.ok) == (False, True)
+    assert returns.text.startswith("returns: https://shop.example/returns")
+
+
+def test_a_first_page_is_a_batch_and_closes_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise all of a list that yields something else would be read."""
+    monkeypatch.setenv("TOKEN", TOKEN)
+    Yielding.closed = []
+    (objects,) = findings(httpx.MockTransport(lambda _: httpx.Response(500)), Yielding())
+    assert not objects.ok
+    assert "yielded a dict instead of a RawBatch" in objects.text
+    assert Yielding.closed == [1]

@@ -434,19 +434,82 @@ def reached(target: type[OrderTarget], client: Answering) -> str:
         return str(error)
 
 
-def looked_up(case: type[ByPathContract], *records: Mapping[str, Any], target_id: str | None = None) -> Outcome:
-    """What a look-up of the first example by its name finds in a list of these orders."""
-    target = case().new_target()
-    asked = ExpectedRecord(target_id=target_id, name="examples:0000")
-    return target.found("orders", Answer(200, {}, exact_json.dumps({"orders": records})), asked)
+def looked_up(
+    case: type[ByPathContract], *records: Mapping[str, Any], name: str = "examples:0000", **members: int
+) -> Outcome:
+    """What a look-up by name, of the first example unless another one is given, finds in a list of these orders."""
+    answer = Answer(200, {}, exact_json.dumps({"orders": records, **members}))
+    return case().new_target().found("orders", answer, ExpectedRecord(name=name))
 
 
 def test_an_order_of_another_source_with_our_number_is_not_ours() -> None:
     """A look-up by one of two members of the name lists it, too. One of another number shows nothing."""
     own, other = ({"id": each, "source": each, "number": "0000"} for each in ("examples", "elsewhere"))
     assert looked_up(DividedNameContract, other, own).target_id == "examples"
-    assert looked_up(DividedNameContract, other, {**other, "source": None}).kind == "absent"
+    assert looked_up(DividedNameContract, other).kind == "absent"
     assert looked_up(DividedNameContract, {**own, "number": "0001"}).kind == "unavailable"
+
+
+@pytest.mark.parametrize("shown", [{}, {"source": None}, {"source": "Examples"}, {"source": 7}])
+def test_an_order_may_be_ours_if_its_source_is_not_shown_as_sent(shown: Mapping[str, Any]) -> None:
+    """So it is not absent, and no second one is created."""
+    assert looked_up(DividedNameContract, {"id": "1", "number": "0000", **shown}).kind == "unavailable"
+
+
+def test_orders_of_another_source_do_not_hide_that_ours_was_cancelled() -> None:
+    """Whether they are cancelled, too, or not."""
+    own, other = (
+        {"id": each, "source": each, "number": "0000", "status": "void"} for each in ("examples", "elsewhere")
+    )
+    assert looked_up(DividedNameContract, own, other).kind == "removed"
+    assert looked_up(DividedNameContract, own, {**other, "status": "new"}).kind == "removed"
+
+
+def test_orders_of_another_source_count_for_the_total_of_the_list() -> None:
+    """With more of them than a page has, ours may be on the next page."""
+    other = {"id": "2", "source": "elsewhere", "number": "0000"}
+    assert looked_up(DividedNameContract, other, total=1).kind == "absent"
+    assert looked_up(DividedNameContract, other, total=2).kind == "unavailable"
+    empty = Answer(204, {"x-total-count": "2"}, b"")
+    found = DividedNameContract().new_target().found("orders", empty, ExpectedRecord(name="examples:0000"))
+    assert found.kind == "unavailable"
+
+
+class PartsContract(DividedNameContract):
+    """The members hold the parts of a key, and orders are listed by the first one."""
+
+    resource = replace(
+        DividedNameContract.resource,
+        name_member="reference",
+        name_parts={"reference": "{namespace}/{key.0}", "part": "{key.1}"},
+    )
+    connector = by_path(resource)
+
+
+def test_other_parts_of_the_order_are_not_the_one_that_is_looked_up() -> None:
+    """The look-up lists all parts."""
+    second = {"id": "2", "reference": "examples/0000", "part": "2"}
+    name = "examples:0000|1"
+    assert looked_up(PartsContract, {**second, "id": "1", "part": "1"}, second, name=name).target_id == "1"
+    assert looked_up(PartsContract, second, name=name).kind == "absent"
+
+
+@pytest.mark.parametrize(
+    ("deleted", "shown"),
+    [
+        ({"field": "status", "equals": "void"}, {"id": "999", "status": "void"}),
+        ({"not": {"field": "status", "equals": "new"}}, {"message": "try again later"}),
+        ({"field": "active", "empty": True}, None),
+    ],
+)
+def test_an_answer_about_nothing_or_another_record_shows_no_deleted_record(
+    deleted: dict[str, Any], shown: Mapping[str, Any] | None
+) -> None:
+    """It has another id, or no member that says that the record was deleted."""
+    resource = replace(ByPathContract.resource, deleted=Filter.model_validate(deleted))
+    target = type("Case", (ByPathContract,), {"connector": by_path(resource)})().new_target()
+    body = b"<html>" if shown is None else exact_json.dumps(shown)
+    assert target.found("orders", Answer(200, {}, body), ExpectedRecord(target_id="4711")).kind == "unavailable"
 
 
 def test_a_cancelled_order_is_removed_unless_another_one_has_its_name() -> None:

@@ -58,6 +58,7 @@ class _Declaration(ConfigModel, StreamFacts):
     yields_deleted: StrictBool
     cursor: InstanceOf[Cursor] | None
     fetch_size: Annotated[StrictInt, Field(ge=1)]
+    whole_groups: StrictBool
     incomplete: Filter | None
     platform_reads: tuple[ResourceName, ...]
     reads_files: StrictBool
@@ -158,6 +159,8 @@ def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str
         yield f"ours {reason}"
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"
+    if facts.whole_groups and (facts.group_by is None or (facts.cursor is not None and facts.cursor.sorted)):
+        yield "whole_groups needs group_by, and no cursor or one with sorted=False"
     if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
     yield from _conflicting_marks(stream, facts)

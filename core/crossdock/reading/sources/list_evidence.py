@@ -69,6 +69,7 @@ class OpenLists:
         self.begun, self.unproved, self.in_pages = set[str](), set[str](), set[str]()
         self.doubted, self.incomplete = dict[str, str](), dict[str, str]()
         self._read = defaultdict[str, list[ListEvidence | None]](list)
+        self._latest = 0  # number of lists that were begun while none was open
 
     @contextmanager
     def reading_as(self, stream: str) -> Iterator[None]:
@@ -82,6 +83,7 @@ class OpenLists:
     def open_list(self, evidence: ListEvidence | None) -> Iterator[None]:
         reader = self.reader
         self.begun.add(reader)
+        self._latest += not self._read[reader]
         self._read[reader].append(evidence)
         try:
             yield
@@ -91,6 +93,11 @@ class OpenLists:
                 self.unproved.add(reader)
             elif evidence is not None and evidence.may_hide_records:
                 self.in_pages.add(reader)
+
+    @property
+    def open_number(self) -> int | None:
+        """A number of the reader's list, of which others may be read for its records; None if it has none open."""
+        return self._latest if self._read[self.reader] else None
 
     def forget_stream(self, stream: str) -> None:
         for known in (self.begun, self.unproved, self.in_pages):
@@ -285,6 +292,11 @@ class ListEvidence:
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
+
+
+def refusal_of_joined_rows(error: DoubtfulListError) -> IncompleteListError:
+    """Return the error for a doubtful list whose rows make records together: some may be missing, or there twice."""
+    return IncompleteListError(error.message, where=error.where, hint=_MOVED_ROWS, code=error.code)
 
 
 def list_changed_error(sign: str, where: str) -> DoubtfulListError:

@@ -369,17 +369,23 @@ def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
 
 
 def signs_of_empty_list(
-    answer: ApiAnswer, records: str | None, ignored: Collection[str] = (), other: ApiAnswer | None = None
+    answer: ApiAnswer,
+    records: str | None,
+    ignored: Collection[str] = (),
+    other: ApiAnswer | None = None,
+    *,
+    left_out: int = 0,
 ) -> SignsOfUnreadRecords:
     """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows.
 
     Args:
         other: An answer to the same request for another record, which has one.
+        left_out: How many records it has there that do not count.
     """
     signs = SignsOfUnreadRecords(Paginator(), records, ignored)
     if other is not None:
         signs.add_page(other, 1)
-    signs.add_page(answer, 0)
+    signs.add_page(answer, left_out)
     return signs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.mapping.cursors import Checkpoint
 from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
@@ -21,7 +22,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
-from crossdock.values.author_code import AuthorCodeError, guarded
+from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import size_text
 from crossdock.values.display_times import duration_text
@@ -221,16 +222,31 @@ def _checked(connection: Connection, check: Any, context: Context[Any]) -> Itera
 
 
 def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
-    """Read the first page of each stream. After an error of the API, which is raised, no other one is read."""
-    for name, stream in connection.named_streams():
+    """Read the first page of each stream. An API that does not respond is not tried again."""
+    for _, stream in connection.named_streams():
         try:
-            with guarded("pull", name, code=stream, settings=connection.settings):
-                first = next((batch for batch in stream.pull(context, None) if isinstance(batch, RawBatch)), None)
-        except AuthorCodeError as error:
-            yield _failed_finding(error)
-            continue
-        shown = "has no records" if first is None else f"{first.source} responds"
-        yield Finding(ok=True, text=f"{stream.name}: {shown}")
+            with guarded("pull", None, code=stream, settings=connection.settings):
+                text = _first_page_text(stream, context)
+        except CrossdockError as error:
+            yield Finding(ok=False, text=f"{stream.name}: {error}", code=error.code, category=error.category)
+            if isinstance(error, UnavailableError):
+                return
+        else:
+            yield Finding(ok=True, text=f"{stream.name}: {text}")
+
+
+def _first_page_text(stream: Stream[Any], context: Context[Any]) -> str:
+    pulled = stream.pull(context, None)
+    try:
+        for read in pulled:
+            if isinstance(read, RawBatch):
+                return f"{read.source} responds, with {read.load().height:,} rows"
+            if not isinstance(read, Checkpoint):
+                raise TypeError(f"yielded a {type(read).__name__} instead of a RawBatch")
+        return "has no records"
+    finally:
+        if isinstance(pulled, Generator):
+            pulled.close()
 
 
 ALWAYS = 64 * 2**20

@@ -111,7 +111,7 @@ class ApiTarget(ConnectorTarget):
             return throttled
         told, shape = self.with_status(resource, answer), self.shape(resource)
         if told.status == 200 and (deleted := self.resources[resource].deleted) is not None:
-            return of_look_up_with_deleted(told, expected, shape, deleted.json_predicate())
+            return of_look_up_with_deleted(told, expected, shape, deleted)
         return outcomes.of_look_up(told, expected, shape, judged=told.status != answer.status)
 
     def shape(self, resource: str) -> RecordShape:

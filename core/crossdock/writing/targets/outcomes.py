@@ -189,6 +189,12 @@ class RecordShape:
         """Return the external id of *record*; `MISSING` without one."""
         return find_at_pointer(record, self.name) if self.divided_name is None else self.divided_name.name_in(record)
 
+    def without_other_records(self, listed: Any, subject: ExpectedRecord) -> Any:
+        """Return the list that answers a look-up by external id without records whose `divided_name` is another one."""
+        if not isinstance(listed, list) or self.divided_name is None or subject.name is None:
+            return listed
+        return self.divided_name.without_other_records(listed, subject.name, self.name)
+
     def changed_at(self, record: Any) -> str | None:
         """Return when *record* was last changed, as it states it, or None."""
         found = find_at_pointer(record, self.changed)
@@ -252,12 +258,11 @@ def of_look_up(
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     place = shape.found if is_one else shape.listed or ""
-    listed = [find_at_pointer(body, place)] if is_one else find_list_at_pointer(body, place)
-    if isinstance(listed, list) and not by_id and shape.divided_name is not None and subject.name is not None:
-        listed = shape.divided_name.without_other_namespaces(listed, subject.name)
+    read = find_list_at_pointer(body, place)
+    listed = [find_at_pointer(body, place)] if is_one else shape.without_other_records(read, subject)
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
-        return nothing_found(answer, body, shape, place)
+        return nothing_found(answer, body, shape, place, others=0 if is_one else len(read))
     if not isinstance(listed, list) or len(listed) != 1 or not _is_expected_record(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
         return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
@@ -266,13 +271,17 @@ def of_look_up(
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
 
 
-def nothing_found(answer: Answer, body: Any, shape: RecordShape, place: str) -> Outcome:
+def nothing_found(answer: Answer, body: Any, shape: RecordShape, place: str, *, others: int = 0) -> Outcome:
     """Return the outcome of a look-up whose answer has no record at *place*: none is absent if its body shows more.
 
     Without a status, because it shows nothing about the filter.
+
+    Args:
+        others: How many records it has there that are left out.
     """
     read = ApiAnswer("", body, answer.status, answer.headers)
-    sign = signs_of_empty_list(read, place.partition("/*")[0] or None, shape.ignored).sign_of_more_records()
+    records = place.partition("/*")[0] or None
+    sign = signs_of_empty_list(read, records, shape.ignored, left_out=others).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
     reason = api_error_messages.message_of(body, str)
@@ -308,7 +317,7 @@ def _missing_by_status(answer: Answer, shape: RecordShape, *, by_id: bool, judge
     """Return the outcome of an answer to a look-up whose status says that there is no record, or None."""
     if not by_id and not shape.finds_one:
         is_empty = answer.status == _NO_CONTENT and not answer.body
-        return Outcome("absent", status=_NO_CONTENT) if is_empty and shape.no_content_is_absent else None
+        return nothing_found(answer, None, shape, "") if is_empty and shape.no_content_is_absent else None
     is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
     return _outcome_of_missing(answer, "" if by_id else shape.absent or "") if is_missing else None
 

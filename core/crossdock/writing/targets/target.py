@@ -512,8 +512,8 @@ def unknown_name(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
     most = max(1, kind.name_limit - len(external_id_of(kind.name_form, _UNKNOWN, "")))
-    parts = 1 if kind.divided_name is None else kind.divided_name.key_parts
-    return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * parts))
+    parts = 0 if kind.divided_name is None else kind.divided_name.key_parts
+    return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * max(1, parts)))
 
 
 def lacking_method(target: Target) -> str | None:

@@ -12,6 +12,8 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, DeclaredStream, Filter, OrderBy, RawBatch, Record, Repair, Stream, StreamConfig
+from crossdock.reading.sources.list_evidence import IncompleteListError
+from crossdock.sources import Cursor
 from crossdock.state import StateUrl, parse_url
 
 Item = dict[str, Any]
@@ -207,3 +209,25 @@ def test_a_declarative_mapping_reads_dotted_paths(bench: Bench) -> None:
     bench.begin([Declared("products", StreamConfig.model_validate(section), {})])
     synced(bench)
     assert stored(bench)["7"]["unitPrice"] == Decimal("2.5")
+
+
+class Changes(Products):
+    """A list of changes; unless `whole`, it ends after its first page."""
+
+    cursor, whole = Cursor(column="changed.at", as_="instant"), False
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
+        yield from super().pull(ctx, since)
+        if not self.whole:
+            raise IncompleteListError("the list ended here, although /total is 9")
+
+
+def test_the_plan_of_a_list_of_changes_that_ends_early_says_so(each: Bench) -> None:
+    """The plan writes nothing and has the error of the sync, before and after a cursor was stored."""
+    each.begin([stream := Changes(item(1, changed={"at": "2026-11-20T10:00:00Z"}), mode="incremental")])
+    synced(each, exit_code=4)
+    stream.whole = True
+    synced(each)
+    stream.whole = False
+    synced(each, exit_code=4)
+    assert stored(each).keys() == {"1"}

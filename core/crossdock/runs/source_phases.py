@@ -174,9 +174,14 @@ class SourcePhases:
 
     def _reset_cursor(self, error: BaseException) -> None:
         """Restore the first cursor if *error* shows that the cursors of earlier parts may have skipped records."""
-        if isinstance(error, UnsortedError | IncompleteListError):
+        if not isinstance(error, UnsortedError | IncompleteListError):
+            return
+        name, version = self._bound.name, self._bound.stream.cursor_version
+        with self._state.read_only() as tx:
+            is_first = tx.cursors.get(name, version) == self._since
+        if not is_first:  # never so in a plan, which cannot write
             with self._state.begin() as tx:
-                tx.cursors.put_or_forget(self._bound.name, self._bound.stream.cursor_version, self._since)
+                tx.cursors.put_or_forget(name, version, self._since)
 
     def close(self) -> None:
         self._changes.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
@@ -37,7 +38,7 @@ def rows(folder: Path, pattern: str) -> list[dict[str, str]]:
 
 @pytest.fixture
 def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the demo shows on a narrow terminal; it is in the folder ``demo``."""
+    """What the demo shows on a narrow terminal; it is in its default folder."""
     for name in ("PLATFORM_URL", "CROSSDOCK_API_KEY"):
         monkeypatch.setenv(name, "")  # the demo sets them for its process
     monkeypatch.setenv("COLUMNS", "80")
@@ -45,9 +46,9 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(PlainConsole, "is_terminal", property(lambda console: not console.stderr))
-        code, output = crossdock("demo", "--warehouse", "--folder", "demo")
+        code, output = crossdock("demo", "--warehouse")
     assert code == 0
-    monkeypatch.chdir(tmp_path / "demo")
+    monkeypatch.chdir(tmp_path / "crossdock-demo-warehouse")
     return output
 
 
@@ -75,6 +76,7 @@ def test_orders_go_to_the_warehouse_once_and_come_back_acknowledged_and_shipped(
         ("done", {}), ("degraded", {"rejected": 1, "overdue": 1}), ("done", {}),
     ]  # fmt: skip
     assert "refused it: no carrier to CH" in shown
+    assert re.search(r"wms\.shipments: read shp_\w+\.csv \(6 rows\)\n", shown)  # a file that two parts read, once
     assert "DOES NOT" not in shown
 
     address = httpx.URL(_variables()["PLATFORM_URL"])

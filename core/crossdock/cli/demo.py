@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("crossdock-demo"),
-    show_default=True,
-    help="A new or empty folder for the demo's files.",
+    help="A new or empty folder for the demo's files. Default: crossdock-demo, or with --shop or --warehouse "
+    "crossdock-demo-shop or crossdock-demo-warehouse.",
 )
 @click.option(
     "--shop",
@@ -50,7 +49,9 @@ if TYPE_CHECKING:
 )
 @as_json
 @click.pass_context
-def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool, serve: bool, as_json: bool) -> None:
+def demo(
+    ctx: click.Context, folder: Path | None, *, shop: Kind | None, warehouse: bool, serve: bool, as_json: bool
+) -> None:
     """Sync two days of exports from a sample warehouse to a sandbox on this machine.
 
     With --shop, a sample shop's orders become orders and invoices of the platform, go to a sample 3PL, and come back
@@ -66,6 +67,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool
     console = terminal_output.output_console()
     if warehouse and (shop or serve):
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
+    folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
         demo_shop.serve(console, folder, shop, as_json=as_json)
         return

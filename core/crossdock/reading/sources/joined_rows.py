@@ -337,7 +337,8 @@ class JoinedFiles:
         stream, run = self._main.stream_id.stream, self._run
         for part in self._parts[1:]:
             found = run.inputs.pop(part.stream_id.stream)
-            run.inputs[stream].files.extend(found.files)
+            names = {file.name for file in run.inputs[stream].files}  # a part may read the file of the stream
+            run.inputs[stream].files.extend(file for file in found.files if file.name not in names)
             if found.state == "new" and self._reads_all:
                 run.inputs[stream].state = "new"
             if error := run.failures.pop(part.stream_id.stream, None):

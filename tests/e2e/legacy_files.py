@@ -111,7 +111,7 @@ def _orders(random: Random, many: int) -> Iterator[tuple[str, bytes, str]]:
     yield "twice in one file", good + good, "a second record of the type file_header|after that of the type trailer"
     yield "detail before its header", text([rows[0], *rows[2:]]), "a record of the type line before any order"
     yield "UTF-16", good.decode().encode("utf-16"), "byte order mark of utf-16"
-    yield "EBCDIC", good.decode().encode("cp037"), "control character|is not utf-8|no declared type"
+    yield "EBCDIC", good.decode().encode("cp037"), "control character|is not UTF-8|no declared type"
     yield "wrong number of lines", text([*rows[:-1], f"TRL999999{rows[-1][9:]}"]), "trailer.ALL_LINES states"
     yield "wrong sum", text([*rows[:-1], f"{rows[-1][:9]}00000000 "]), "trailer.TOTAL states the sum 0"
     yield "header twice", text([rows[0], *rows]), "a second record of the type file_header"
@@ -131,7 +131,7 @@ def _orders(random: Random, many: int) -> Iterator[tuple[str, bytes, str]]:
         )
         for kind, row, says in _damaged_lines(rows[one], random):
             yield kind, text([*rows[:one], *row, *rows[one + 1 :]]), says
-    yield "not UTF-8", good.replace(b"LINP", b"LIN\xe4", 1), "byte E4 is not utf-8"
+    yield "not UTF-8", good.replace(b"LINP", b"LIN\xe4", 1), "byte 0xE4 is not UTF-8"
     yield "CRLF in one line", good.replace(b"\n", b"\r\n", 2).replace(b"\r\n", b"\n", 1), "the line ends with CRLF"
 
 

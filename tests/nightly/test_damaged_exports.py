@@ -78,7 +78,7 @@ class Exports:
             yield Damage("of an earlier night", self.scheduled_runs[self._random.randint(0, 1)], 4, SAME_BYTES)
             yield Damage("stale", self.file(self._some(58)), 4, STALE, COMPARED_SNAPSHOTS[self._random.randint(0, 1)])
             yield Damage("joined with itself", self.good + self.good, 4, "Were files joined")
-            yield Damage("not text", self._garbled(), 4, "is not utf-8")
+            yield Damage("not text", self._garbled(), 4, "is not UTF-8")
         for _ in self._times(3):
             yield Damage("keys lost", self.file(self._without_keys()), 4, KEYLESS)
 

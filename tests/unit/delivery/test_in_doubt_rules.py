@@ -119,6 +119,7 @@ def test_the_refusal_names_the_record_of_others() -> None:
 def test_the_error_about_a_forgetful_state_says_what_to_do(*, matches: bool) -> None:
     """It fits what the stream takes over already."""
     error = forgotten_records_error(intent(1), TARGET, matches=matches)
+    assert error.code == "record_exists"
     assert ("replace 'adopt: {by: ...}' by" in (error.hint or "")) is matches
     assert "crossdock records drop wms.products K1" in (error.hint or "")
     many = forgotten_records_error(intent(1), TARGET, matches=matches, others=11)

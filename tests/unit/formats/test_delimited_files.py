@@ -351,9 +351,9 @@ def test_quotes_behind_a_plain_beginning_take_little_memory(path: Path) -> None:
 )
 def test_another_encoding_is_not_advised_for_a_damaged_file(data: bytes, advised: str) -> None:
     """Followed, all of its letters with accents would be others."""
-    with pytest.raises(RefusedError, match="byte FC is not utf-8") as refused:
+    with pytest.raises(RefusedError, match="byte 0xFC is not UTF-8") as refused:
         list(read_rows(Content(data), DelimitedFormat(delimiter=";"), name="f"))
-    assert advised in str(refused.value.hint)
+    assert (refused.value.code, advised in str(refused.value.hint)) == ("encoding_wrong", True)
 
 
 @pytest.mark.parametrize(("stated", "advised"), [(1, False), (3, True), (4, True), (5, False)])

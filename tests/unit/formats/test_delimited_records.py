@@ -51,7 +51,7 @@ def test_the_code_may_be_in_any_field() -> None:
     ("data", "expected"),
     [
         (b"A,1,2\nA,1\n", "f:2: 2 fields instead of 3 in a record of A"),
-        (b"A,1,2\nB,\xe4\n", "f:2:3: byte E4 is not utf-8"),
+        (b"A,1,2\nB,\xe4\n", "f:2:3: byte 0xE4 is not UTF-8"),
         (b"A,1,2\nB,\x01\n", r"f:2:3: control character U\+0001"),
         (b"A,1,2\r\nB,1\n", "f:2: the line ends with LF, the lines before it with CRLF"),
         (b'A,1,"2\n', "f:1:5: .*never closed"),

@@ -72,7 +72,7 @@ def test_short_lines_are_padded_if_that_is_declared() -> None:
         ("0017Lamp   0123D\n0018Saw    0005}\r\n", {}, "f:2: the line ends with CRLF, the lines before it with LF"),
         ("0017Lamp   0123D\n0018S\rw    0005}\n", {}, "f:2:6: a CR without LF"),
         ("0017Lamp   0123D\n0018S\ufeffw    0005}\n", {}, "f:2:6: a byte order mark inside"),
-        (b"0017Lamp   0123D\n0018S\xe4w    0005}\n", {}, "f:2:6: byte E4 is not utf-8"),
+        (b"0017Lamp   0123D\n0018S\xe4w    0005}\n", {}, "f:2:6: byte 0xE4 is not UTF-8"),
         ("0017Lamp   0123D\n", {"line_end": "none", "length": 16}, "f:2: a line break inside a record"),
         ("0017Lamp   0123D\n", {"line_end": "nel"}, "f:1: a line break inside a record"),
         ("0017Lamp   0123D0018Saw", {"line_end": "none", "length": 16}, "f:2:8: 7 characters instead of 16"),

@@ -124,7 +124,7 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
         ('[{"a": 1}, null]', "f:1:12", "record 2 is not an object"),
         ('[{"a": 1}]\n[]', "f:2:1", "text follows the end"),
         ('{"a": 1}\n{"a": 2}\n', "f:1:1", "the document is not a list"),
-        (b'[{"a": 1},\n{"a": "K\xf6ln"}]', "f:2", "byte F6 is not utf-8"),
+        (b'[{"a": 1},\n{"a": "K\xf6ln"}]', "f:2", "byte 0xF6 is not UTF-8"),
         ('[{"a": 1}]'.encode("utf-16"), "f", "in utf-16-le"),
         ('\ufeff\ufeff[{"a": 1}]', "f:1", "two byte order marks"),
         ("<html><body>log in</body></html>", "f", "HTML"),

@@ -56,5 +56,5 @@ def test_bytes_that_are_no_text_end_the_lines() -> None:
     """The lines before them are checked first."""
     piece = next(record_pieces(BytesIO(b"ab\n"), fixed_width(kind="fixed_width", columns=COLUMNS), name="f", chunk=9))
     assert RecordLines("f", crlf=False).split_lines(piece)[1] is None
-    with pytest.raises(RefusedError, match="^f:2:2: byte FF is not utf-8"):
+    with pytest.raises(RefusedError, match="^f:2:2: byte 0xFF is not UTF-8"):
         texts(b"ab\nc\xff\n", 100)

@@ -232,7 +232,7 @@ class DelimitedRecords:
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
             rows.setdefault(name, []).append((*fitted, line))
         if fault:
-            self._strict.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
+            raise fault.error(self._strict.name)
         return {
             name: pl.DataFrame(
                 found, schema={**dict.fromkeys(self._types[name].names, pl.String()), LINE: pl.UInt64()}, orient="row"

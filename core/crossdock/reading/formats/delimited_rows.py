@@ -15,7 +15,7 @@ from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.strict_parser import StrictParser
-from crossdock.reading.formats.text_decoding import InvalidByte, Piece, as_text, split_last_record, split_piece
+from crossdock.reading.formats.text_decoding import Piece, as_text, split_last_record, split_piece
 from crossdock.values.records import LINE, internal_column
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class DelimitedRows:
         while batch := list(islice(rows, _STRICT_CELLS // len(self.schema) + 1)):
             frames.append(pl.DataFrame(batch, schema=self.schema, orient="row"))
         if fault:
-            self._refuse_bytes(fault)
+            raise fault.error(self._strict_parser.name)
         return pl.concat(frames) if frames else pl.DataFrame(schema=self.schema)
 
     def _parse_with_polars(self, piece: Piece) -> pl.DataFrame | None:
@@ -141,11 +141,8 @@ class DelimitedRows:
     def _decoded_text(self, record: Piece) -> str:
         text, fault = as_text(record, self._strict_parser.quote)
         if fault:
-            self._refuse_bytes(fault)
+            raise fault.error(self._strict_parser.name)
         return text
-
-    def _refuse_bytes(self, fault: InvalidByte) -> NoReturn:
-        self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         width, begin = len(self._names), list(names_to_match(self._names))

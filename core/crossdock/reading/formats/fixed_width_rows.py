@@ -265,20 +265,11 @@ class RecordLines:
         lines = pl.Series(TEXT, [text.removesuffix("\n")], pl.String).str.split("\n").explode()
         frame = lines.head(len(lines) if text else 0).to_frame()
         numbers = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
-        error = fault and self._error(
-            f"byte {fault.byte:02X} is not utf-8",
-            fault.line,
-            fault.column,
-            hint=fault.hint,
-        )
-        return frame.with_columns(numbers.alias(LINE)), error or None
+        return frame.with_columns(numbers.alias(LINE)), fault.error(self._name) if fault else None
 
     def refuse(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
-        raise self._error(message, line, column, hint=hint)
-
-    def _error(self, message: str, line: int, column: int | None = None, *, hint: str) -> RefusedError:
         where = f"{self._name}:{line}" if column is None else f"{self._name}:{line}:{column}"
-        return RefusedError(message, where=where, hint=hint, code="file_damaged")
+        raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
     def _check_characters(self, piece: Piece, text: str) -> None:
         data = piece.data

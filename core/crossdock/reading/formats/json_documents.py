@@ -267,7 +267,7 @@ class _Document:
             line = self._line_and_column(len(self._text))[0] + error.object[: error.start].count(b"\n")
             hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
             raise RefusedError(
-                f"byte {error.object[error.start]:02X} is not utf-8",
+                f"byte 0x{error.object[error.start]:02X} is not UTF-8",
                 where=f"{self._file}:{line}",
                 hint=hint,
                 code="encoding_wrong",

@@ -55,11 +55,13 @@ class InvalidByte:
     byte: int
     after_utf_8: bool
 
-    @property
-    def hint(self) -> str:
+    def error(self, name: str) -> RefusedError:
+        """Return the error of the file *name*."""
+        hint = "Ask the sender for the encoding and declare it, such as cp1252 (Windows); a wrong one changes letters."
         if self.after_utf_8:
-            return "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
-        return "Ask the sender for the encoding and declare it, such as cp1252 (Windows); others give other letters."
+            hint = "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
+        message, where = f"byte 0x{self.byte:02X} is not UTF-8", f"{name}:{self.line}:{self.column}"
+        return RefusedError(message, where=where, hint=hint, code="encoding_wrong")
 
 
 @dataclass(frozen=True, slots=True)

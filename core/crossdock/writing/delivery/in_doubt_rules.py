@@ -106,7 +106,7 @@ def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, ot
         where=stream,
         hint="if the state was restored from a backup, run 'crossdock state restored'; to take over existing records, "
         f"{adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
-        code="decision_impossible",
+        code="record_exists",
     )
 
 

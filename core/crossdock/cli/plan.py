@@ -230,7 +230,7 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
         yield from (f"         {line}" for line in _details(item))
     hidden = listing.counts.total() - sum(item["do"] != "hold" for item in listing.shown)
     if hidden:
-        yield f"... and {hidden:,} more (--limit)"
+        yield f"and {hidden:,} more (--limit)"
     for stream, number in listing.on_hold.items():
         what = "removal" if stream in listing.removals_on_hold else "update"
         yield f"hold   {stream}: {counted(number, what)} to approve; --limit {number} lists them"

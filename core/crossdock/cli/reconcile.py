@@ -227,7 +227,7 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
     hidden.subtract(each.difference for each in shown)
     for name in CLASSES:
         if hidden[name] and only in {None, name}:
-            console.print(f"... and {hidden[name]:,} more {name} (--limit)")
+            console.print(f"and {hidden[name]:,} more {name} (--limit)")
     if found.listed():
         console.print()
     totals = terminal_output.table(

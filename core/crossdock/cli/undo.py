@@ -139,7 +139,7 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
         for kind in _KINDS:
             number = sum(each for (_, undoing), each in found.counts.items() if undoing == kind) - listed[kind]
             if number:
-                console.print(f"... and {number:,} more {kind} (--limit)")
+                console.print(f"and {number:,} more {kind} (--limit)")
         console.print()
     for (stream, reason), number in sorted(found.kept.items()):
         console.print(f"{stream}: {counted(number, 'record')} left as they are: {reason}", soft_wrap=True)

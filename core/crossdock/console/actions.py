@@ -265,7 +265,7 @@ def _request_count_sentence(tx: Transaction, requests: int, visit: Visit) -> str
     takes = "" if seconds is None else f", for which the rate limit asks for {duration_text(round(seconds))}"
     if seconds is not None and seconds < 1:
         takes = ", all of which the rate limit allows at once"
-    return f"This takes at most {counted(requests, 'request')} that write{takes}."
+    return f"This takes at most {counted(requests, 'write request')}{takes}."
 
 
 def _run_number(text: str) -> int:

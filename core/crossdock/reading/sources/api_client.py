@@ -37,7 +37,7 @@ MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
 _MORE = (
     "check how the API splits the list into pages, and declare it; what was read is delivered, and nothing counts as"
-    " gone. If this says something else, name it in ignore of the pagination"
+    " gone. If what is named here means something else, add it to 'ignore' of the pagination"
 )
 _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     202: "is not ready: the API has only accepted the request",

@@ -86,7 +86,7 @@ class Expectation:
         last = "there was none before"
         if newest is not None:
             last = f"newest: {newest.name} of {instant_text(newest.modified_at.astimezone(UTC))}"
-        hint = "ask the sender; run 'crossdock sync' when it has arrived. 'required: false' in the config expects none"
+        hint = "ask the sender; run 'crossdock sync' when it has arrived. If it may be missing, set 'required: false'"
         return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint, code="file_missing")
 
     def _missing_file(self, run: SourceContext) -> _MissingFile | None:

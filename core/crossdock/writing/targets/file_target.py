@@ -137,8 +137,8 @@ class FileTarget(ConnectorTarget):
             for form in self._files.values():
                 for folder in (form.hand_over.folder, *form.hand_over.taken):
                     store.list(folder, "")
-        written = ", ".join(f"{name} in {each.hand_over.folder or '.'}" for name, each in self._files.items())
-        return f"{self._address} answers; files can be handed over: {written}"
+        written = ", ".join(f"{name} to '{each.hand_over.folder or '.'}'" for name, each in self._files.items())
+        return f"{self._address} can be listed; files are handed over: {written}"
 
 
 def _outcome(answer: Answer, expected: ExpectedRecord) -> Outcome:

@@ -441,6 +441,14 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     return [one for outer_place, each in elements for one in _elements_at(each, inner, f"{outer_place}.") or ()]
 
 
+def elements_of(document: Any, path: str) -> list[Any]:
+    """Return the elements that ``of: path`` takes; none where something else than a list is."""
+    try:
+        return [element for _, element in _elements_at(document, path) or ()]
+    except RecordError:
+        return []
+
+
 def _json_pointer(place: str) -> str:
     """Return a dotted path or, up to the number, a JSON pointer as a JSON pointer."""
     outside, _, index = place.rpartition(".")

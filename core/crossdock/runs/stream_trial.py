@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from crossdock.config.declared_streams import DeclaredStream
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.records_of_rows import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
+from crossdock.mapping.declarative import elements_of
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.draft_records import draft_of_record
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import RecordIdentity
+from crossdock.values import exact_json
 from crossdock.values.clock import Clock
+from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.progress import Progress, Silent
 from crossdock.values.record_keys import key_parts_of
-from crossdock.values.records import JSON, LINE, RawBatch, Record
+from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, Record
 
 if TYPE_CHECKING:
     import httpx
@@ -65,13 +69,24 @@ class Trial:
 
     @property
     def empty_columns(self) -> list[str]:
-        """For JSON records, the dotted paths of the stream that all of them lack: a misspelled path is not an error."""
+        """For JSON records, the dotted paths of the stream that all of them lack: a misspelled path is not an error.
+        Paths in the elements of a list follow that of the list and an asterisk.
+        """
         stream = self.bound.stream
         paths = stream.used_columns | ({stream.cursor.column} if stream.cursor else set())
         rows = [row for tried in self.records for row in tried.record.with_paths(paths).rows]
         if not rows or JSON not in rows[0]:
             return []
-        return sorted(path for path in paths if all(row[path] is None for row in rows))
+        empty = {path for path in paths if all(row[path] is None for row in rows)}
+        lists = (stream.joined_columns if isinstance(stream, DeclaredStream) else None) or {}
+        for of, columns in lists.items():
+            elements = [each for row in rows for each in elements_of(exact_json.loads(row[JSON] or "null"), of)]
+            empty |= {f"{of}.*.{column}" for column in columns if elements and _is_in_none(elements, column)}
+        return sorted(empty)
+
+
+def _is_in_none(elements: list[Any], column: str) -> bool:
+    return column != ELEMENT and all(column_text(at_path(element, column)) is None for element in elements)
 
 
 def try_stream(

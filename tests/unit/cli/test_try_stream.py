@@ -207,7 +207,7 @@ class Shop(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         data = [
-            {"id": 1, "label": "Ada Lovelace", "currency": "EUR"},
+            {"id": 1, "label": "Ada Lovelace", "currency": "EUR", "addresses": [{"street": "Road 1", "town": "Bonn"}]},
             {"id": 2, "label": "Bo Byron", "currency": "USD"},
         ]
         body = json.dumps(
@@ -268,7 +268,8 @@ def test_a_stream_is_recorded_and_replayed(recorded_shop: CommandLine) -> None:
 def test_paths_that_no_record_has_are_named(recorded_shop: CommandLine) -> None:
     """A misspelled path is no error, because an API may leave out a member that is null."""
     auth = "auth: {kind: bearer, token: env:SHOP_TOKEN}, pagination: {kind: single_page}"
-    mapping = "{name: label, currency: curency, email: contact.email}"
+    address = "{of: addresses, single: true, each: {line1: street, line2: flor, city: town, country: {const: DE}}}"
+    mapping = f"{{name: label, currency: curency, email: contact.email, billingAddress: {address}}}"
     stream = f"{{path: /c, records: data, mode: snapshot, key: [id], resource: customer, map: {mapping}}}"
     text = recorded_shop.config.read_text(encoding="utf-8").replace("kind: recorded_shop,", "kind: http_json,")
     text = text.replace("token: env:SHOP_TOKEN}", f"{auth}, streams: {{customers: {stream}}}}}")
@@ -276,9 +277,10 @@ def test_paths_that_no_record_has_are_named(recorded_shop: CommandLine) -> None:
     tried = recorded_shop.run("try", "shop.customers")
     assert tried.out.splitlines()[-2:] == [
         "shop.customers: 2 records read, 0 rejected",
-        "no record has a value for contact.email, curency: check the spelling",
+        "no record has a value for addresses.*.flor, contact.email, curency: check the spelling",
     ]
-    assert recorded_shop.run("try", "shop.customers", "--json").json["empty_columns"] == ["contact.email", "curency"]
+    missing = ["addresses.*.flor", "contact.email", "curency"]
+    assert recorded_shop.run("try", "shop.customers", "--json").json["empty_columns"] == missing
 
 
 @given(st.lists(st.text(max_size=5) | st.sampled_from(RESERVED), min_size=1, max_size=4))

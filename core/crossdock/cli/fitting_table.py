@@ -1,4 +1,7 @@
-"""A table that never breaks a value: if it is too wide for the terminal, each row becomes a block of lines."""
+"""A table that never breaks a value: if it is too wide for the terminal, each row becomes a block of lines.
+
+A block has no line for an empty cell or a count of 0.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ class FittingTable:
                 yield ""
             for column, cell in zip(self._columns, row, strict=True):
                 lines = wrapped(cell, max_width - indent) if column in SENTENCES else [cell]
-                if cell:
+                if cell and not (cell == "0" and column in self._numbers):
                     yield column + " " * (indent - cell_len(column)) + lines[0]
                     yield from (" " * indent + line for line in lines[1:])
 

@@ -203,6 +203,8 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
         console.print(line, soft_wrap=True)
     console.print()
     for account in run_lines.tally_tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
+        if not account.has_counts:
+            continue
         console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
     on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}

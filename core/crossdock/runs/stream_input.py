@@ -108,8 +108,11 @@ class StreamInput:
         note_changed_texts(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
-            text = f"the mapping has changed {mapping_changed}: all records that the source still has are mapped again"
-            bound.context.run.note(name, text)
+            bound.context.run.note(
+                name,
+                f"the mapping or the format has changed {mapping_changed}: "
+                "all records that the source still has are mapped again",
+            )
         self._state.read_ahead(found.changed.height)
         key_order, latest = self._scan.key_order, self._scan.latest
         self._order = key_order.new_order(latest[KEY_HASH], found.known) if key_order else None

@@ -13,7 +13,7 @@ from crossdock.cli.safe_terminal_console import PlainConsole
 
 KEYS = st.text(st.characters(codec="ascii", categories=["Lu", "Nd"]), min_size=1, max_size=60)
 SENTENCES = st.lists(KEYS, max_size=20).map(" ".join)
-ROWS = st.lists(st.tuples(KEYS, st.integers(0, 10**9).map(str), SENTENCES, KEYS), min_size=1, max_size=6)
+ROWS = st.lists(st.tuples(KEYS, st.integers(1, 10**9).map(str), SENTENCES, KEYS), min_size=1, max_size=6)
 
 
 def shown(rows: Sequence[Sequence[str]], width: int, columns: tuple[str, ...] = ("key", "rows", "why", "at")) -> str:
@@ -38,8 +38,9 @@ def test_no_value_is_broken(rows: list[tuple[str, ...]], width: int) -> None:
 
 
 def test_a_table_becomes_blocks_where_it_does_not_fit() -> None:
-    """One block for each row, without empty cells; sentences are wrapped."""
+    """One block for each row, without empty cells and counts of 0; sentences are wrapped."""
     rows = [("K" * 20, "5", "it is not a number and never was one", "f.csv:7"), ("B", "1,000", "", "f.csv:8")]
+    rows.append(("0", "0", "", "f.csv:9"))
     assert shown(rows, 30).splitlines() == [
         "Records",
         f"key   {'K' * 20}",
@@ -51,6 +52,9 @@ def test_a_table_becomes_blocks_where_it_does_not_fit() -> None:
         "key   B",
         "rows  1,000",
         "at    f.csv:8",
+        "",
+        "key   0",
+        "at    f.csv:9",
     ]
 
 

@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load, read_state
-from crossdock.cli.shared_options import common_options, config_option, help_example
+from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from crossdock.state import Transaction
 
 
-@click.group(epilog=help_example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
+@click.group(
+    cls=CommandGroup,
+    epilog=help_example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"),
+)
 def bindings() -> None:
     """Export or import which record has which id at its target."""
 

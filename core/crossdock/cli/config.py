@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, echo_document, help_example, overrides
+from crossdock.cli.shared_options import CommandGroup, common_options, echo_document, help_example, overrides
 from crossdock.printable import printable_json, printable_lines
 
 
-@click.group(epilog=help_example("crossdock config show -C acme.yaml"))
+@click.group(cls=CommandGroup, epilog=help_example("crossdock config show -C acme.yaml"))
 def config() -> None:
     """Inspect the config."""
 

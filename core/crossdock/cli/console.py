@@ -12,7 +12,7 @@ from crossdock.cli.console_options import ConsoleOptions, console_options, fleet
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import address_option
 from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import config_option, fleet_base, fleet_option, help_example, overrides
+from crossdock.cli.shared_options import CommandGroup, config_option, fleet_base, fleet_option, help_example, overrides
 
 _address = address_option(
     "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
@@ -20,6 +20,7 @@ _address = address_option(
 
 
 @click.group(
+    cls=CommandGroup,
     invoke_without_command=True,
     epilog=help_example(
         "crossdock console",

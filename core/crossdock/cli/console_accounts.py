@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import help_example
+from crossdock.cli.shared_options import CommandGroup, help_example
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _tenant_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def account() -> None:
     """Add, list, change and remove accounts.
 

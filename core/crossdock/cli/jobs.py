@@ -10,14 +10,15 @@ import click
 
 from crossdock.cli.printed_sentences import say, say_how_many_shown
 from crossdock.cli.project_and_state import load, read_state
-from crossdock.cli.shared_options import MOST, as_json, config_option, help_example, help_meanings
+from crossdock.cli.shared_options import MOST, CommandGroup, as_json, config_option, help_example, help_meanings
 from crossdock.values.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
 
 @click.group(
-    epilog=help_example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly")
+    cls=CommandGroup,
+    epilog=help_example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"),
 )
 def jobs() -> None:
     """List scheduled runs, and pause and resume jobs."""

@@ -14,7 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.layout_write import write
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
-from crossdock.cli.shared_options import as_json, check_utf8, common_options, help_example
+from crossdock.cli.shared_options import CommandGroup, as_json, check_utf8, common_options, help_example
 from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _WIDTH = 70  # positions side by side: a line has 80 columns
 _NARROW, _RAW = 80, "   raw  "
 
 
-@click.group(epilog=help_example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
+@click.group(cls=CommandGroup, epilog=help_example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
 def layout() -> None:
     """Inspect and guess the layout of files."""
 

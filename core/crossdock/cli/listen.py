@@ -15,7 +15,7 @@ from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.printed_sentences import say, warn
 from crossdock.cli.project_and_state import load
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
-from crossdock.cli.shared_options import common_options, config_option, help_example
+from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -29,6 +29,7 @@ _COLUMNS = ("id", "topic", "address", "active")
 
 
 @click.group(
+    cls=CommandGroup,
     invoke_without_command=True,
     epilog=help_example(
         "crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import click
 
 from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import selected_config
+from crossdock.cli.shared_options import CommandGroup, selected_config
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, text_with_code
 from crossdock.printable import printable, printable_lines
 
@@ -64,7 +64,7 @@ _COMMANDS = {  # command -> module
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group whose commands are imported when they are used.
 
     *homes* has the module of each command in the package *home*, in the order of the help.

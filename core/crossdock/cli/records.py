@@ -15,7 +15,15 @@ from crossdock.cli.project_and_state import load
 from crossdock.cli.records_list import INBOX, OPEN, list_
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
-from crossdock.cli.shared_options import MOST, check_utf8, common_options, confirm, help_example, yes_option
+from crossdock.cli.shared_options import (
+    MOST,
+    CommandGroup,
+    check_utf8,
+    common_options,
+    confirm,
+    help_example,
+    yes_option,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
@@ -29,7 +37,9 @@ if TYPE_CHECKING:
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
 
 
-@click.group(epilog=help_example("crossdock records list", "crossdock records replay --reason bad_value"))
+@click.group(
+    cls=CommandGroup, epilog=help_example("crossdock records list", "crossdock records replay --reason bad_value")
+)
 def records() -> None:
     """List and fix records that were not delivered."""
 

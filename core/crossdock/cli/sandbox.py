@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli.sandbox_clients import clients
 from crossdock.cli.sandbox_keys import keys
-from crossdock.cli.shared_options import help_example
+from crossdock.cli.shared_options import CommandGroup, help_example
 
 if TYPE_CHECKING:
     from crossdock.sandbox.fault_injection import FaultSet
@@ -38,6 +38,7 @@ _option = partial(click.option, show_default=True)
 
 
 @click.group(
+    cls=CommandGroup,
     invoke_without_command=True,
     epilog=help_example("crossdock sandbox --data ./sandbox", "crossdock sandbox --rate 600 --fault lost_answer=0.1"),
 )

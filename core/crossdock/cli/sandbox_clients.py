@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from crossdock.cli.sandbox_keys import data_option, existing_sandbox_folder, print_credentials, print_result
-from crossdock.cli.shared_options import as_json, help_example
+from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def clients() -> None:
     """Create, list and revoke OAuth clients.
 

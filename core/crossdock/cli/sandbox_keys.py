@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import as_json, help_example
+from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
 
@@ -26,7 +26,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 data_option = click.option("--data", type=_FOLDER, callback=_data_folder, help="The sandbox's folder.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def keys() -> None:
     """Create, list and revoke API keys.
 

@@ -25,7 +25,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 2**31 - 1  # largest count or run number on the command line; databases accept at most 2**63 - 1
 
+_LONGEST = 1_000  # letters of the first sentence of a command's help
+
 _DOCUMENT = "crossdock.document"  # the key of the standard output in the meta data of a command with --json
+
+
+class CommandGroup(click.Group):
+    """A group whose help has the whole first sentence of each command; click cuts those that are longer than a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        lines = [(name, each.get_short_help_str(_LONGEST)) for name, each in found if each and not each.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
 
 
 def _redirect_other_output(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:

@@ -12,7 +12,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load, read_state
-from crossdock.cli.shared_options import common_options, help_example
+from crossdock.cli.shared_options import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, size_text
 from crossdock.values.display_times import instant_text
@@ -42,7 +42,7 @@ def _parse_age(_ctx: click.Context, _parameter: click.Parameter, value: str | No
     return age
 
 
-@click.group(epilog=help_example("crossdock state stats", "crossdock state purge --dry-run"))
+@click.group(cls=CommandGroup, epilog=help_example("crossdock state stats", "crossdock state purge --dry-run"))
 def state() -> None:
     """Inspect and maintain the state."""
 

@@ -58,7 +58,7 @@ def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[t
     day = local_time(since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _beginning_of_day(schedule, day) <= until:
-        if runs_on(day, schedule.names_day, schedule.holidays, moves=moves):
+        if runs_on(day, schedule.names, schedule.holidays, moves=moves):
             for instant in _planned_on(schedule, day, since):
                 yield instant, day
         day += ONE_DAY
@@ -69,7 +69,7 @@ def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[date
         begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
         first = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
         return takewhile(lambda instant: instant < end, (first + number * schedule.step for number in count()))
-    if schedule.cron_line is not None and schedule.cron_line.has_wildcard_time:
+    if schedule.line is not None and schedule.line.has_wildcard_time:
         return _instants_shown_on(schedule, day)
     return (first_showing(datetime.combine(day, at), schedule.zone) for at in schedule.times)
 

@@ -186,7 +186,7 @@ class Schedule(ConfigModel):
             raise ValueError("needs exactly one of at, every and cron")
         if self.step and self.step > ONE_DAY:
             raise ValueError("every can be at most 24h; for less frequent runs, use at and days")
-        if self.cron_line and self.days != WEEKDAYS:
+        if self.line and self.days != WEEKDAYS:
             raise ValueError("days does not apply to cron, whose last three fields name the days")
         if self.catch_up == "all":
             _refuse_flood(self.step or ONE_DAY / len(self.times), parse_duration(self.catch_up_within))
@@ -195,21 +195,21 @@ class Schedule(ConfigModel):
         _refuse_days_blacked_out([blackout.times for blackout in self.blackouts if blackout.times])
         return self
 
-    def names_day(self, day: date) -> bool:
+    def names(self, day: date) -> bool:
         """Return whether the schedule runs on *day* unless it is a holiday."""
-        return self.cron_line.matches(day) if self.cron_line else is_named(day, self.days, self.holidays)
+        return self.line.matches(day) if self.line else is_named(day, self.days, self.holidays)
 
     @cached_property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.time_zone)
 
     @cached_property
-    def cron_line(self) -> CronLine | None:
+    def line(self) -> CronLine | None:
         return None if self.cron is None else CronLine(self.cron)
 
     @cached_property
     def times(self) -> tuple[time, ...]:
-        return self.cron_line.times if self.cron_line else tuple(time.fromisoformat(text) for text in self.at or ())
+        return self.line.times if self.line else tuple(time.fromisoformat(text) for text in self.at or ())
 
     @cached_property
     def step(self) -> timedelta | None:

@@ -72,7 +72,7 @@ def make_fleet(folder: Path) -> None:
     for name in "ab":
         (folder / f"{name}.yaml").write_text(CONFIG.format(name=name), encoding="utf-8")
         loaded = project.load(folder / f"{name}.yaml")
-        create_or_upgrade(loaded.state_url, loaded.pin)
+        create_or_upgrade(loaded.state_url, loaded.pinned_tenant)
 
 
 @contextmanager

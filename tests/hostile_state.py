@@ -39,7 +39,7 @@ def make(folder: Path, text: Text, state: str = "sqlite:///state.db") -> Path:
         for table, found in rows.tables():
             connection.execute(insert(table), [_fitting(table, row) for row in found])
     engine.dispose()
-    _commands(StartedCommands(loaded.beside_spool("console"), loaded.pin), text)
+    _commands(StartedCommands(loaded.beside_spool("console"), loaded.pinned_tenant), text)
     return config
 
 

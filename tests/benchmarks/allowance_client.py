@@ -137,7 +137,7 @@ class Worker:
             with state.begin() as tx:
                 run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)
-            bucket = opened.enter_context(project.bucket(target, clock, earlier))
+            bucket = opened.enter_context(project.open_bucket(target, clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))
             self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             run = DeliveringRun(state, run_id, clock, threading.Event())

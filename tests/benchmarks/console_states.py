@@ -159,7 +159,7 @@ def tenants(folder: Path, number: int) -> Path:
 def start_command(config: Path) -> str:
     """Start a command as from the page of an action, wait for its end, and return its id."""
     loaded = project.load(config)
-    commands = StartedCommands(loaded.beside_spool("console"), loaded.pin)
+    commands = StartedCommands(loaded.beside_spool("console"), loaded.pinned_tenant)
     who, about, now = Actor("ada", "127.0.0.1", ""), ("runs",), datetime.now(UTC)
     started = commands.start(
         [config], ["runs"], about=about, last=commands.last_id(about), title="Runs", who=who, at=now

@@ -217,7 +217,7 @@ class HintedShop:
     def _nightly(self, session: Session) -> None:
         project = self._bench._project
         assert project is not None
-        report = ActiveRun(session, Silent(), threading.Event()).execute(project.selected([]))
+        report = ActiveRun(session, Silent(), threading.Event()).execute(project.selected_streams([]))
         assert (report.errors, report.balanced) == ({}, True), report.errors
 
     def _work(self, session: Session) -> None:

@@ -48,7 +48,7 @@ def rehearsed(migrated: MigratedFolder) -> Path:
         )
         for wave in numbered
     }
-    Rehearsal(base_url=loaded.pin.base_url, tenant=loaded.pin.tenant, waves=waves).save(path)
+    Rehearsal(base_url=loaded.pinned_tenant.base_url, tenant=loaded.pinned_tenant.tenant, waves=waves).save(path)
     return path
 
 

@@ -55,7 +55,7 @@ def test_stats_tell_what_is_open(site: Site) -> None:
 def test_stats_look_beside_a_run(site: Site) -> None:
     """A run that holds the state hinders nobody from looking; without a state there is nothing to look at."""
     loaded = project.load(site.config)
-    with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
+    with closing(State(loaded.state_url, loaded.pinned_tenant)) as state, state.exclusive("test"):
         assert site.run("state", "stats").code == 0
     (site.folder / "state.db").unlink()
     refused = site.run("state", "stats")

@@ -32,7 +32,7 @@ def desk(tmp_path: Path, state_url: StateUrl) -> Iterator[InboxDesk]:
 
 def _nightly(desk: InboxDesk, session: Session) -> None:
     """A scheduled run of all streams in the same session."""
-    report = ActiveRun(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
+    report = ActiveRun(session, Silent(), desk.interrupt).execute(desk.project.selected_streams([]))
     assert (report.errors, report.balanced) == ({}, True)
 
 

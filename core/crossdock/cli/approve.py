@@ -51,7 +51,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     from crossdock.runs.audited_changes import change_exclusively
 
     loaded = load(config)
-    loaded.selected([stream])
+    loaded.selected_streams([stream])
 
     def approve_all(tx: Transaction, change: Change) -> PendingApproval:
         earlier, given = tx.pending_approvals.get(stream), _approve(loaded, tx, stream, number)

@@ -98,7 +98,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
         platform_access.check_access(loaded.platform, loaded.probed_resources)
-        facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
+        facts = {"base_url": loaded.pinned_tenant.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
         for day, limit in ((1, 3), (2, 9)):

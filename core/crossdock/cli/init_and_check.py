@@ -40,7 +40,7 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
     created = loaded.init()
-    url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pin
+    url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pinned_tenant
     document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
     text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
     return document, text

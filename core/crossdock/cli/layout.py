@@ -174,7 +174,7 @@ def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[Wra
     from crossdock.reading.formats.format_reader import FileLayout
 
     project = load(config)
-    wanted = project.selected([name])
+    wanted = project.selected_streams([name])
     if len(wanted) > 1:
         raise ConfigError(
             f"{name!r} has {len(wanted)} streams",

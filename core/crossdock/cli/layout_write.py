@@ -46,7 +46,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     loaded = load(config)
     check_writable(place)
     if stream not in loaded.scope_by_stream:
-        loaded.selected([stream])
+        loaded.selected_streams([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())
     if place is not None:

@@ -36,7 +36,7 @@ def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
     from crossdock.state import State
 
     found = state_location.locate_state(config, *overrides(config))
-    url, pin = found or ((loaded := load(config)).state_url, loaded.pin)
+    url, pin = found or ((loaded := load(config)).state_url, loaded.pinned_tenant)
     with ExitStack() as stack:
         try:
             state = stack.enter_context(closing(State(url, pin, read_only=True)))

@@ -90,7 +90,7 @@ def reconcile(streams: tuple[str, ...], config: Path, **options: Any) -> int:
     be read.
     """
     loaded = load(config)
-    found, _ = reconcile_and_print(loaded, loaded.selected(streams), **options)
+    found, _ = reconcile_and_print(loaded, loaded.selected_streams(streams), **options)
     return found.exit_code
 
 

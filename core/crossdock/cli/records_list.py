@@ -141,7 +141,7 @@ def _list_of_tenant(
         scopes = open_records.stream_by_unverified_scope(loaded, choice)
         totals = open_records.counts_by_state(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
-            loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
+            loaded.selected_streams([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
         not_known = open_records.list_unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:

@@ -109,7 +109,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()
     scope = loaded.scope_by_stream.get(stream)
     if scope is None or choice.key is None:
-        loaded.selected([stream])
+        loaded.selected_streams([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     key_hash = key_hashes([choice.key])[choice.key]
 

@@ -156,7 +156,7 @@ def _serve_receiver(
     loaded: Project,
     address: ListenAddress,
     refused: Callable[[str, str], None],
-    on_hint: Callable[[Collection[str]], None],
+    on_stored_records: Callable[[Collection[str]], None],
 ) -> Iterator[Receiver]:
     from crossdock.services.inbox import receiver
     from crossdock.services.inbox.webhook_writer import WebhookWriter
@@ -165,7 +165,7 @@ def _serve_receiver(
 
     found = _endpoints(loaded)
     loaded.open_state().close()  # one that does not exist is reported before anything is received
-    writer = WebhookWriter(loaded.open_state, SystemClock(), on_hint)
+    writer = WebhookWriter(loaded.open_state, SystemClock(), on_stored_records)
     try:
         made = receiver.Receiver(found, writer, refused)
         with receiver.serve(made, address.host, address.port) as base_url:

@@ -167,14 +167,14 @@ def _sync_record_preview(visit: Visit, given: Fields) -> Preview:
 
 
 def _sync_preview(visit: Visit, given: Fields) -> Preview:
-    names = sorted(visit.project().selected(_chosen_streams(given)))
+    names = sorted(visit.project().selected_streams(_chosen_streams(given)))
     lines = [f"These streams will be read, and what is new or changed delivered: {', '.join(names)}."]
     return Preview([*lines, "To see first what would be sent, plan it."])
 
 
 def _streams_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
     def preview(visit: Visit, given: Fields) -> Preview:
-        visit.project().selected(_chosen_streams(given))
+        visit.project().selected_streams(_chosen_streams(given))
         return Preview(lines)
 
     return preview

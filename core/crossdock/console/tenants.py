@@ -60,7 +60,7 @@ class Tenant:
         found = None if known is not None and known[0] == self.stamp() else state_location.locate_state(*self.files)
         if found is None:
             loaded = self.project()
-            found = loaded.state_url, loaded.pin
+            found = loaded.state_url, loaded.pinned_tenant
         return found
 
 
@@ -139,7 +139,7 @@ def single_tenant(files: Sequence[Path]) -> Tenants:
     paths = tuple(each.absolute() for each in files)
     loaded = project.load(*paths)
     name = loaded.platform.tenant if _IN_ADDRESSES.fullmatch(loaded.platform.tenant) else paths[-1].stem
-    with closing(State(loaded.state_url, loaded.pin, read_only=True)):
+    with closing(State(loaded.state_url, loaded.pinned_tenant, read_only=True)):
         return Tenants(lambda: {name: paths}, of_fleet=False)
 
 

@@ -110,7 +110,7 @@ class Visit:
 
     def commands(self) -> StartedCommands:
         project = self.project()
-        return StartedCommands(project.beside_spool("console"), project.pin)
+        return StartedCommands(project.beside_spool("console"), project.pinned_tenant)
 
     def link(self, *parts: object, **query: object) -> Exact:
         """Return the address of a page of this tenant; parameters that are None or empty are left out."""

@@ -152,7 +152,7 @@ class _Loader:
             )
 
     def _percent(self) -> int:
-        return min(self._choice.percent, self._config.percent(self._clock.now()))
+        return min(self._choice.percent, self._config.percent_at(self._clock.now()))
 
     def _begin_or_continue(self, session: Session) -> Migration:
         with session.state.begin() as tx:

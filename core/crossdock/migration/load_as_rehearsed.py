@@ -27,7 +27,7 @@ _CHANGED = (
 
 def check_same_waves(project: Project, rehearsal: Rehearsal) -> None:
     """Raise RefusedError for a rehearsal of another platform, or of other waves or streams."""
-    pin = project.pin
+    pin = project.pinned_tenant
     hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
     if (rehearsal.base_url, rehearsal.tenant) != (pin.base_url, pin.tenant):
         raise RefusedError(

@@ -26,7 +26,7 @@ def next_allowed_instant(config: MigrationConfig, at: datetime) -> datetime | No
     """Return the first instant after *at* at which the hours allow requests; None if they never do."""
     end, present = at + timedelta(days=2), next_change_of_hours(config, at)
     while present is not None and present <= end:
-        if config.percent(present) > 0:
+        if config.percent_at(present) > 0:
             return present
         present = next_change_of_hours(config, present)
     return None
@@ -48,7 +48,7 @@ def time_left(
     left, at = float(requests), now
     while left > 0:
         until = min(next_change_of_hours(config, at) or now + LONGEST, now + LONGEST)
-        per_s = min(taken_per_s, rate_per_s * min(most, config.percent(at)) / 100)
+        per_s = min(taken_per_s, rate_per_s * min(most, config.percent_at(at)) / 100)
         capacity = per_s * (until - at).total_seconds()
         if capacity >= left:
             return at - now + timedelta(seconds=left / per_s)

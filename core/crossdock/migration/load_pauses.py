@@ -26,7 +26,7 @@ def pause_reason(migration: Migration | None, config: MigrationConfig, at: datet
     if migration is not None and migration.paused_at is not None:
         since = instant_text(migration.paused_at)
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
-    if config.percent(at) > 0:
+    if config.percent_at(at) > 0:
         return None
     until = next_allowed_instant(config, at)
     if until is None:

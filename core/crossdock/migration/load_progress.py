@@ -91,7 +91,7 @@ class LoadProgress:
         if rate_per_s is None:
             return None
         now = self._clock.now()
-        allowed = rate_per_s * min(self._most, self._config.percent(now)) / 100
+        allowed = rate_per_s * min(self._most, self._config.percent_at(now)) / 100
         taken = self._delivery.rate_if_below(allowed) or math.inf
         return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 

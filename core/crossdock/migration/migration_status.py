@@ -51,7 +51,7 @@ def remaining_work_of(
     config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
     delivery = DeliveryRate.of_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
-    taken_per_s = delivery.rate_if_below(rate_per_s * config.percent(now) / 100)
+    taken_per_s = delivery.rate_if_below(rate_per_s * config.percent_at(now) / 100)
     lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
     return RemainingWork(requests, lasts, taken_per_s)
 

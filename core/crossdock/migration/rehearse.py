@@ -111,7 +111,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
             planned.errors[PLATFORM] = without_traceback(error)
     return RehearsalResult(
         name=migration.name,
-        pin=project.pin,
+        pin=project.pinned_tenant,
         began=began,
         waves=forecasts,
         planned=planned,
@@ -183,7 +183,7 @@ class _TargetLoad:
         """Return when *requests* more are sent, the first of them at *begins* or later."""
         if self._rate_per_s is None:
             return None
-        allowed = begins if self._migration.percent(begins) else next_allowed_instant(self._migration, begins)
+        allowed = begins if self._migration.percent_at(begins) else next_allowed_instant(self._migration, begins)
         if allowed is None:
             return None
         at_once = min(requests, self._at_once)

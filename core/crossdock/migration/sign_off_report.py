@@ -45,8 +45,8 @@ def sign_off_report(
         "crossdock": version("crossdock"),
         "migration": {
             "name": migration.name,
-            "tenant": project.pin.tenant,
-            "base_url": project.pin.base_url,
+            "tenant": project.pinned_tenant.tenant,
+            "base_url": project.pinned_tenant.base_url,
             "started_at": migration.started_at,
             "started_by": migration.started_by,
             "signed_off_at": signature.at,

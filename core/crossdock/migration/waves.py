@@ -38,7 +38,7 @@ def numbered_waves(project: Project) -> list[NumberedWave]:
     """Return the waves in the order in which they are loaded."""
     waves = migration_config(project).waves
     return [
-        NumberedWave(name, number, len(waves), frozenset(project.selected(wave.streams)), wave.gate)
+        NumberedWave(name, number, len(waves), frozenset(project.selected_streams(wave.streams)), wave.gate)
         for number, (name, wave) in enumerate(waves.items(), 1)
     ]
 

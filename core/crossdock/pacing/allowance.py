@@ -161,7 +161,7 @@ class Allowance:
     def _learn_from_refusal(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
         if request.sent_at <= self._learner.empty_at:  # sent before the bucket was known to be empty
             if retry_after_s is not None:
-                self._learner.freeze(retry_after_s)
+                self._learner.pause_sending(retry_after_s)
             return
         if retry_after_s is None and not self._one_by_one:
             expected = self._level_tracker.expected_level(request.sample) <= self._reserve_size() / 2

@@ -183,7 +183,7 @@ class LimitLearner:
             return min(MAX_PAUSE_S, PAUSE_S * 2.0 ** min(self._in_a_row, 10))
         return max(MEASURING_S, 4 * request.latency_s) if self._guessing else 0.0
 
-    def freeze(self, retry_after_s: float) -> None:
+    def pause_sending(self, retry_after_s: float) -> None:
         """Send nothing for so long."""
         wait_s = min(MAX_WAIT_S, retry_after_s)
         if self._view.state.frozen_until < self._view.now + wait_s:

@@ -31,7 +31,7 @@ class Credential(Protocol):
         """The current access token; None without one."""
 
 
-def credential(profile: Profile, clock: Clock) -> Credential:
+def make_credential(profile: Profile, clock: Clock) -> Credential:
     """Make the credential of *profile*. Nothing is read or requested yet."""
     if isinstance(profile.auth, ClientCredentials):
         return TokenCredential(TokenEndpoint(profile, profile.auth, clock), clock)

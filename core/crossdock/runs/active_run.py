@@ -131,7 +131,7 @@ class ActiveRun:
             for name, refusal in self.refused.items():
                 self.report.messages.fail(name, refusal)
             self.records.begin_reading()
-            whole = reads and names == self._session.project.selected([])
+            whole = reads and names == self._session.project.selected_streams([])
             self.deliver(self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole)
         return self.report
 
@@ -179,7 +179,7 @@ class ActiveRun:
 
         The report has errors of the delivery under the target's name or an empty one.
         """
-        self._matches.expire()
+        self._matches.mark_outdated()
         self._running = self._new_deliveries(streams)
         self._running.run(source, whole=whole)
 

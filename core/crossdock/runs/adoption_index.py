@@ -143,10 +143,10 @@ class RunAdoptions:
         if self._interrupt.is_set():
             raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
-    def expire(self) -> None:
+    def mark_outdated(self) -> None:
         """Have changes read before the next decision."""
         for each in self._made.values():
-            each.expire()
+            each.mark_outdated()
 
 
 def note_possible_adoptions(bound: BoundStream, new: int) -> None:

@@ -84,7 +84,7 @@ def plan_with_state(
     left = list[CrossdockError]()
     with ExitStack() as stack:
         work = run_folder(stack, None)
-        names = project.selected(selection)
+        names = project.selected_streams(selection)
         with state.read_only() as tx:
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform

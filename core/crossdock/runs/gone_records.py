@@ -41,7 +41,7 @@ class GoneRecords:
         self.digest = b""
 
     @property
-    def undecided(self) -> int:
+    def undecided_count(self) -> int:
         """The number of known records that the source names as deleted, until `decide_by_marks` decides about them."""
         return 0 if self._deleted is None else len(self._deleted)
 
@@ -95,10 +95,10 @@ class GoneRecords:
         """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
-        before = self.undecided
+        before = self.undecided_count
         if before and self._deleted is not None:
             self._deleted = not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
-        superseded = before - self.undecided
+        superseded = before - self.undecided_count
         if len(found.deleted):
             self._source = self._source or scan.sources[0]
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])

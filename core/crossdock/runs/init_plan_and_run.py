@@ -120,7 +120,7 @@ def run(
     wanted = {} if keys is None else record_keys(keys)
     loaded, clock = load(config), SystemClock()
     for stream in wanted:
-        loaded.selected([stream])
+        loaded.selected_streams([stream])
     records = [record for stream, given in wanted.items() for record in named_records(stream, given)]
     report = runner.sync(
         loaded,

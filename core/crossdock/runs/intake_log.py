@@ -15,16 +15,16 @@ class NoIntake:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
-    def forgotten(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
         return Digests()
 
     def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Do nothing."""
 
-    def known(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
+    def known_files(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
         return []
 
-    def passed(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
+    def passed_files(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
         return set()
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
@@ -49,15 +49,15 @@ class PlanIntake(NoIntake):
         with self._state.read_only() as tx:
             return tx.intake.unfinished_files(stream)
 
-    def forgotten(self, stream: str, version: str) -> Digests:
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         with self._state.read_only() as tx:
             return tx.intake.digests_of_removed_files(stream, version)
 
-    def known(self, stream: str) -> list[FileFacts]:
+    def known_files(self, stream: str) -> list[FileFacts]:
         with self._state.read_only() as tx:
             return tx.intake.known_files(stream)
 
-    def passed(self, stream: str) -> set[FileDescription]:
+    def passed_files(self, stream: str) -> set[FileDescription]:
         with self._state.read_only() as tx:
             return tx.intake.passed_over(stream)
 

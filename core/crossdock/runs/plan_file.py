@@ -144,7 +144,7 @@ def apply(
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])
 
-        return run.execute(project.selected(approved.selection), source)
+        return run.execute(project.selected_streams(approved.selection), source)
 
 
 def outdated_error(command: str) -> RefusedError:
@@ -153,7 +153,7 @@ def outdated_error(command: str) -> RefusedError:
 
 
 def _plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
-    pin = project.pin
+    pin = project.pinned_tenant
     return PlanFile(
         base_url=pin.base_url,
         tenant=pin.tenant,

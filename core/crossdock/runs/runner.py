@@ -46,7 +46,7 @@ def sync(
         return _sync_records(project, records, clock, progress, interrupt, priority)
     attempt = Attempt(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
-        names = project.selected(selection)
+        names = project.selected_streams(selection)
         check_waves_begun(project, session.state, names)
         return ActiveRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
@@ -89,7 +89,7 @@ def run_scheduled(
             return None
     patience = WaitingRun(due_run.due, job.schedule.zone)
     run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run, action=action))
-    return run.execute(session.project.selected(job.streams))
+    return run.execute(session.project.selected_streams(job.streams))
 
 
 def replay(
@@ -98,7 +98,7 @@ def replay(
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
     attempt = Attempt(command=_replay_command(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
-        known = project.selected([choice.stream] if choice.stream else [])
+        known = project.selected_streams([choice.stream] if choice.stream else [])
         with session.state.read_only() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.rejected_matching(choice))
             found = {identity.stream for identity in identities if identity.key}
@@ -137,7 +137,7 @@ def check_waves_begun(project: Project, state: State, names: AbstractSet[str]) -
     if current is None:
         return
     for name, wave in project.migration.waves.items():
-        if name not in begun and (streams := sorted(project.selected(wave.streams) & names)):
+        if name not in begun and (streams := sorted(project.selected_streams(wave.streams) & names)):
             message = f"the migration {current.name} has not loaded its wave {name} yet: {', '.join(streams)}"
             hint = "'crossdock migrate load' loads it; name other streams to sync them now"
             raise RefusedError(message, hint=hint, code="wave_not_loaded")

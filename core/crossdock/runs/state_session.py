@@ -92,7 +92,7 @@ class Session:
         """Return the token bucket of *target*, opened once. Raises CrossdockError if it cannot be used."""
         with self._opening:
             if target.name not in self._buckets:
-                opened = self.project.bucket(target, self.clock, self._earlier.get(target.name))
+                opened = self.project.open_bucket(target, self.clock, self._earlier.get(target.name))
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 

@@ -190,7 +190,7 @@ class StreamInput:
         """Stop reading and close the source. Deleted records without a decision continue to wait."""
         if self._phases is not None:
             self._phases.close()
-        self._tally.count("carried_on", self._gone.undecided)
+        self._tally.count("carried_on", self._gone.undecided_count)
 
     @property
     def has_more(self) -> bool:
@@ -310,7 +310,7 @@ class StreamInput:
             done = self._completeness.doubt is None and self._store_snapshot_and_approval(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
-            if cursor is not None and not (self._is_held_back or self._gone.undecided):
+            if cursor is not None and not (self._is_held_back or self._gone.undecided_count):
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
             phases.store(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)

@@ -148,7 +148,7 @@ def _bind_stream(
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
     interrupt: threading.Event | None = None,
 ) -> Iterator[BoundStream]:
-    wanted = project.selected([name])
+    wanted = project.selected_streams([name])
     if len(wanted) > 1:
         raise ConfigError(
             f"{name!r} has {len(wanted)} streams",

@@ -111,7 +111,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
             self._project = project.load(self._config)
         self._project.init()
         clock = SystemClock()
-        names = sorted(self._project.selected([]))
+        names = sorted(self._project.selected_streams([]))
         trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
         self.without_records = [name for name, trial in zip(names, trials, strict=True) if not trial.records]
         absent = given_records.absent_records(trials)

@@ -37,7 +37,7 @@ def started(commands: StartedCommands, config: Path, about: About, at: datetime)
 def test_nothing_of_old_commands_is_left(config: Path) -> None:
     """Neither what they printed nor their locks; what was started again since keeps its lock."""
     folder = config.parent / "console"
-    commands = StartedCommands(folder, project.load(config).pin)
+    commands = StartedCommands(folder, project.load(config).pinned_tenant)
     old = [started(commands, config, (name,), NOW) for name in ("once", "again")]
     later = NOW + KEPT + timedelta(seconds=1)
     again = started(commands, config, ("again",), later)
@@ -51,7 +51,7 @@ def test_nothing_of_old_commands_is_left(config: Path) -> None:
 
 def test_a_command_goes_on_when_the_process_that_waits_for_it_is_killed(config: Path) -> None:
     """Until the command itself has ended it counts as running, and nobody starts the same a second time."""
-    commands = StartedCommands(config.parent / "console", project.load(config).pin)
+    commands = StartedCommands(config.parent / "console", project.load(config).pinned_tenant)
     about, who = ("serve",), Actor("ann", "", "")
 
     def start(last: str, *arguments: str) -> StartedCommand:

@@ -35,7 +35,7 @@ def test_tasks_leave_in_the_order_in_which_they_came() -> None:
     box.put(SendTask(intent(4)), first=True)
     assert box.make_due_ready() == 4
     assert taken(box, 3) == [4, 1, 2]
-    assert numbers(box.take_out()) == [3]
+    assert numbers(box.remove_tasks()) == [3]
     assert not box
 
 

@@ -139,7 +139,7 @@ def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
     """The wait is never shortened."""
     bench = Bench(LimitEstimate(10, "set", 100, "set"))
     for wait_s in (5.0, 2.0):
-        bench.learner.freeze(wait_s)
+        bench.learner.pause_sending(wait_s)
     assert bench.view.state.frozen_until - bench.view.now == pytest.approx(5.0)
 
 

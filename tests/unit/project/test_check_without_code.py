@@ -59,7 +59,7 @@ def findings(transport: httpx.MockTransport, *streams: Orders, api: bool = True)
         api=(lambda own: own.api(auth=BearerAuth(own.token), transport=transport)) if api else None,
     )
     settings = ShopSettings.model_validate({"kind": "shop", "base_url": "https://shop.example", "token": "env:TOKEN"})
-    loaded: Any = SimpleNamespace(scopes={}, platform=SimpleNamespace(tenant="acme"))
+    loaded: Any = SimpleNamespace(scope_by_stream={}, platform=SimpleNamespace(tenant="acme"))
     return list(findings_of_connection(loaded, Connection("shop", cast("Any", connector), settings, streams)))
 
 

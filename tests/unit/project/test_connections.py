@@ -133,10 +133,10 @@ def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> Non
 def test_streams_have_full_names(load_with: Load) -> None:
     """``CONNECTION.STREAM`` names a stream in a selection; an unknown name is refused with the nearest one."""
     project = load_with([InCode()], "a: {kind: made}, b: {kind: made}")
-    assert project.selected([]) == {"a.things", "b.things"}
-    assert project.selected(["a"]) == project.selected(["a.things"]) == {"a.things"}
+    assert project.selected_streams([]) == {"a.things", "b.things"}
+    assert project.selected_streams(["a"]) == project.selected_streams(["a.things"]) == {"a.things"}
     with pytest.raises(ConfigError, match="no stream or connection is called 'a.thing'; did you mean 'a.things'"):
-        project.selected(["a.thing"])
+        project.selected_streams(["a.thing"])
 
 
 def test_kind_is_required(load_with: Load) -> None:

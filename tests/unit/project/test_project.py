@@ -286,6 +286,6 @@ def test_a_connection_without_streams_is_only_written_to(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "c.yaml").write_text(CONFIG.replace("connections:\n", "connections:\n  depot: {kind: silent_depot}\n"))
     loaded = project.load(tmp_path / "c.yaml")
-    assert loaded.selected([]) == {"wms.orders"}
+    assert loaded.selected_streams([]) == {"wms.orders"}
     with pytest.raises(ConfigError, match="'depot' has no streams: others write to it"):
-        loaded.selected(["depot"])
+        loaded.selected_streams(["depot"])

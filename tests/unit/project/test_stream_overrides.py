@@ -124,12 +124,12 @@ def test_streams_are_switched_off(overrides: str, left: set[str], load_with: Loa
     """One, or all of a connection that is only a target: no run selects them, and the config can be shown."""
     load_with(overrides)
     project = load(tmp_path / "c.yaml")
-    assert project.selected([]) == {f"shop.{name}" for name in left}
+    assert project.selected_streams([]) == {f"shop.{name}" for name in left}
     off = {stream.name for stream in project.connections[0].streams if not stream.enabled}
     assert off == {"products", "orders"} - left
     for name in off:
         with pytest.raises(ConfigError, match=rf"the stream 'shop\.{name}' is switched off"):
-            project.selected([f"shop.{name}"])
+            project.selected_streams([f"shop.{name}"])
         assert effective_config(tmp_path / "c.yaml")["connections"]["shop"]["streams"][name]["enabled"] is False
     schema = config_schema({"shop": ShopSettings})
     assert Draft202012Validator(schema).is_valid(yaml.safe_load((tmp_path / "c.yaml").read_text()))

@@ -93,16 +93,16 @@ class Memory:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._of(stream, "accepted")
 
-    def forgotten(self, stream: str, version: str) -> Digests:
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         return Digests()
 
     def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """They are on record anyway."""
 
-    def known(self, stream: str) -> list[FileFacts]:
+    def known_files(self, stream: str) -> list[FileFacts]:
         return [facts for (name, _), (_, facts) in self.rows.items() if name == stream]
 
-    def passed(self, stream: str) -> set[FileDescription]:
+    def passed_files(self, stream: str) -> set[FileDescription]:
         return set()
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:

@@ -70,7 +70,7 @@ class MigrationConfig(ConfigModel):
                 raise ValueError(f"hours: from and to are both {each.from_}")
         return self
 
-    def percent(self, at: datetime) -> int:
+    def percent_at(self, at: datetime) -> int:
         """Return the percentage of the allowance that may be used *at* that time."""
         local = local_time(at, ZoneInfo(self.time_zone)).time()
         return next((each.percent for each in self.hours if each.contain(local)), 100)

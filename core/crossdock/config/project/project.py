@@ -224,9 +224,9 @@ class Project:
     def migrated_streams(self) -> set[str]:
         """The streams of all waves of the migration; empty without one."""
         waves = self.migration.waves.values() if self.migration else ()
-        return {name for wave in waves for name in self.selected(wave.streams)}
+        return {name for wave in waves for name in self.selected_streams(wave.streams)}
 
-    def selected(self, selection: Sequence[str]) -> set[str]:
+    def selected_streams(self, selection: Sequence[str]) -> set[str]:
         """Return the names of the selected streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all."""
         names = [name for name, _ in self._named_streams()]
         known = [connection.name for connection in self.connections]
@@ -257,7 +257,7 @@ class Project:
         return wanted
 
     def connections_of(self, job: str) -> set[str]:
-        return {name.partition(".")[0] for name in self.selected(self.jobs[job].streams)}
+        return {name.partition(".")[0] for name in self.selected_streams(self.jobs[job].streams)}
 
     def _named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
         return (named for connection in self.connections for named in connection.named_streams())
@@ -265,7 +265,7 @@ class Project:
     # ---- state
 
     @property
-    def pin(self) -> PinnedTenant:
+    def pinned_tenant(self) -> PinnedTenant:
         return PinnedTenant(self.platform.base_url, self.platform.tenant)
 
     def retention_ages(self, older_than: timedelta, now: datetime) -> PurgeTimes:
@@ -281,10 +281,10 @@ class Project:
             entry = AuditEntry.new("init", "state", at=SystemClock().now(), before=before, after={"version": VERSION})
             tx.audit_log.put(entry)
 
-        return create_or_upgrade(self.state_url, self.pin, log)
+        return create_or_upgrade(self.state_url, self.pinned_tenant, log)
 
     def open_state(self, *, read_only: bool = False) -> State:
-        return State(self.state_url, self.pin, read_only=read_only, keys=self.beside_spool("keys"))
+        return State(self.state_url, self.pinned_tenant, read_only=read_only, keys=self.beside_spool("keys"))
 
     def beside_spool(self, kind: str) -> Path:
         """Return the folder of this *kind* that belongs to the state."""
@@ -301,7 +301,7 @@ class Project:
             yield tx
 
     @contextmanager
-    def bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
+    def open_bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
         """Open the token bucket of *target*, in this process or in the database of ``platform.rate.shared``."""
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
@@ -362,7 +362,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     project = replace(project, warnings=tuple(document.warnings), file=file)
     for name, job in file.jobs.items():
         try:
-            project.selected(job.streams)
+            project.selected_streams(job.streams)
         except ConfigError as error:
             raise ConfigError(
                 error.message, where=document.where(("jobs", name, "streams")), code=error.code
@@ -377,7 +377,7 @@ def _check_waves(document: Document, project: Project, migration: MigrationConfi
     for name, wave in migration.waves.items():
         where = document.where(("migration", "waves", name, "streams"))
         try:
-            streams = project.selected(wave.streams)
+            streams = project.selected_streams(wave.streams)
         except ConfigError as error:
             raise ConfigError(error.message, where=where, code=error.code) from error
         for stream in sorted(streams):

@@ -1,4 +1,4 @@
-"""The hints of a connector for one webhook, checked against the streams of its connection."""
+"""The records that one webhook names (`Hint`), checked against the streams of its connection."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class Expectation:
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
         """Report to *run* what *stream* found and misses. See `describe_input` and `violation` for the arguments."""
-        known = run.intake.known(stream)
-        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed(stream))
+        known = run.intake.known_files(stream)
+        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed_files(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts

@@ -143,7 +143,7 @@ def has_arrived_since_due(
 ) -> bool:
     """Return whether a file was taken in since the run was due, or a snapshot was exported again with known content."""
     assert run.patience is not None
-    known = [run.intake.known(stream) for stream in streams]
+    known = [run.intake.known_files(stream) for stream in streams]
     accepted = (facts.accepted_at for files in known for facts in files)
     if any(at is not None and at >= run.patience.since for at in accepted):
         return True

@@ -76,7 +76,7 @@ class KnownFiles:
         return self._cached_from_log(self._intake.unfinished_files, stream_id.stream)
 
     def _ever_accepted(self, stream_id: StreamId) -> list[FileFacts]:
-        return self._cached_from_log(self._intake.known, stream_id.stream)
+        return self._cached_from_log(self._intake.known_files, stream_id.stream)
 
     def files_to_skip(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files to skip: all finished files, but only the last snapshot, since an older one may return.
@@ -150,7 +150,7 @@ class KnownFiles:
         )
 
     def _passed_over(self, stream_id: StreamId) -> set[FileDescription]:
-        return self._cached_from_log(self._intake.passed, stream_id.stream)
+        return self._cached_from_log(self._intake.passed_files, stream_id.stream)
 
     def not_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
         known = self._passed_over(stream_id) | {facts_description(facts) for facts in self._ever_accepted(stream_id)}
@@ -216,7 +216,7 @@ class KnownFiles:
         return self._order.in_order(together, self._run.clock.now())[-1] if together else None
 
     def _forgotten_hashes(self, stream_id: StreamId) -> Digests:
-        return self._cached_from_log(self._intake.forgotten, stream_id.stream, stream_id.version)
+        return self._cached_from_log(self._intake.digests_of_removed_files, stream_id.stream, stream_id.version)
 
     def kept_copies(self) -> dict[str, FileFacts]:
         """Return the finished files whose copies are kept, by content hash: the last snapshot, or recent files."""

@@ -48,16 +48,16 @@ class IntakeLog(Protocol):
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         """Return the files accepted and not finished, by content hash."""
 
-    def forgotten(self, stream: str, version: str) -> Digests:
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         """Return the files finished under *version* so long ago that `done` does not list them."""
 
     def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `done`."""
 
-    def known(self, stream: str) -> list[FileFacts]:
+    def known_files(self, stream: str) -> list[FileFacts]:
         """Return all files ever accepted, as far as retention keeps them."""
 
-    def passed(self, stream: str) -> set[FileDescription]:
+    def passed_files(self, stream: str) -> set[FileDescription]:
         """Return the files that the source listed last time and that were older than the accepted one."""
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:

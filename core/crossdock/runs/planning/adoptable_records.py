@@ -70,7 +70,7 @@ class LiveMatches:
         self._is_current = False
         self._claimed = ClaimedValues()  # by the record that was decided first
 
-    def expire(self) -> None:
+    def mark_outdated(self) -> None:
         self._is_current = False
 
     def refresh(self) -> None:

@@ -24,7 +24,7 @@ class Contributions:
         """Return the record that must exist first; none for a record that is named by its target id."""
         return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
 
-    def bindings(
+    def contributed_and_whole_bindings(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> tuple[dict[int, Binding], dict[int, Binding]]:
         """Return what this stream contributed to *reads* that exist, and to those that were deleted since, by key hash.

@@ -169,7 +169,7 @@ class Planner:
     ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
         """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
         if self._contributions.needed:
-            return self._contributions.bindings(tx, reads, origins)
+            return self._contributions.contributed_and_whole_bindings(tx, reads, origins)
         return tx.bindings.get(self._bound.scope, [read.identity.key_hash for read in reads]), {}
 
     def _is_contributed_before(

@@ -67,7 +67,7 @@ class Expansion:
         self._members: Mapping[str, ResourceName] = {member: kinds[member] for member in members}
 
     @property
-    def resources(self) -> list[ResourceName]:
+    def expanded_resources(self) -> list[ResourceName]:
         return list(dict.fromkeys(self._members.values()))
 
     def expand(self, record: Any, read: ReadRecord) -> Any:

@@ -35,7 +35,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def __init__(self, name: str, config: PlatformStreamConfig, settings: PlatformSourceSettings) -> None:
         super().__init__(name, config, config.model_dump(include={"read", "expand"}))
         self._config, self._expansion = config, Expansion(config.read, config.expand)
-        self.platform_reads = tuple(dict.fromkeys((config.read, *self._expansion.resources)))
+        self.platform_reads = tuple(dict.fromkeys((config.read, *self._expansion.expanded_resources)))
         self.personal = tuple(dict.fromkeys((*config.personal, *_personal_members(config))))
         self.order_by = config.order_by or (OrderBy(column=CHANGED, as_="instant"),)
         if config.mode == "incremental":

@@ -42,7 +42,7 @@ def plan(
         digest.add("correct", scope.resource, scope.namespace, each.key, holds)
     for intent, outcome in found.settled:
         digest.add("settle", intent.idempotency_key, *outcome)
-    pin = session.project.pin
+    pin = session.project.pinned_tenant
     return found, PlanFile(
         kind="repair",
         remove_extra=remove_extra,

@@ -149,7 +149,7 @@ def plan_from_facts(
                     digest.add(each.undoing, each.stream, each.key, each.operation.changes)
                 listener(each)
                 progress.advance(1)
-    undone, pin = undo.undone, undo.session.project.pin
+    undone, pin = undo.undone, undo.session.project.pinned_tenant
     return found, PlanFile(
         kind="undo",
         run=None if undone.migration_id is not None else next(iter(undone.runs)),

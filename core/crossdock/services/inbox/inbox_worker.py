@@ -30,7 +30,7 @@ JOB = "listen"
 """The name of its runs among those of jobs begins with it."""
 WORKS_AT_ONCE = 32  # threads
 TOGETHER = 100  # records fetched in one part; records that arrive meanwhile wait for its end
-IDLE_S = 2.0  # without hints; then the lease is released for other processes
+IDLE_S = 2.0  # without records to fetch; then the lease is released for other processes
 WORKS_S = 600.0  # at most; then retention and other processes have a chance
 BREAK_S = 2.0  # how long works wait for each other to end at the same time
 SLOW_S = 60.0  # a part that takes longer is reported
@@ -96,11 +96,11 @@ class _Work:
 
 
 class InboxWorker:
-    """Delivers hints while there are some, with one thread for all that go between the same partners.
+    """Delivers the records of the inbox while there are some, with one thread for all between the same partners.
 
     Args:
         on_end: Called after each work, in its thread.
-        look: Called when there may be hints for which nothing works, so that `due_work` must be called.
+        look: Called when there may be records for which nothing works, so that `due_work` must be called.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class InboxWorker:
         return {partners: found[partners] for partners in left[: WORKS_AT_ONCE - len(working)]}
 
     def wake(self, streams: Collection[str]) -> None:
-        """Announce new hints for records of *streams*."""
+        """Announce that webhooks have named records of *streams*."""
         left = set(streams)
         with self._changed:
             for work in self._works:
@@ -163,7 +163,7 @@ class InboxWorker:
         return slow
 
     def work(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
-        """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`."""
+        """Deliver records of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`."""
         with self._work_in_progress(partners, streams) as work:
             self._work(session, work)
 
@@ -313,7 +313,7 @@ class _InboxDelivery:
             return NamedDeliveryResult(), set()
         result, messages = self._named.deliver(records), self._run.report.messages
         names = set(messages.errors)
-        messages.forget_errors()  # the hints keep them
+        messages.forget_errors()  # the records of the inbox keep them
         if names - self._able:
             self._run.replace_dispatchers()
         return result, names

@@ -40,9 +40,9 @@ class WebhookWriter:
     """A thread with its own state, which needs no lease: other processes may run meanwhile."""
 
     def __init__(
-        self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[Collection[str]], None]
+        self, open_state: Callable[[], State], clock: Clock, on_stored_records: Callable[[Collection[str]], None]
     ) -> None:
-        self._open, self._clock, self._on_hint = open_state, clock, on_hint
+        self._open, self._clock, self._on_stored_records = open_state, clock, on_stored_records
         self._queue: queue.Queue[_QueuedWebhook | None] = queue.Queue(QUEUED)
         self._held, self._lock = 0, threading.Lock()  # bytes of the webhooks that wait
         self._state: State | None = None
@@ -117,7 +117,7 @@ class WebhookWriter:
         if error is not None:
             return
         if streams := {record.stream for each in received for record in each.records}:
-            self._try_and_log("records of webhooks are delivered late", lambda: self._on_hint(streams))
+            self._try_and_log("records of webhooks are delivered late", lambda: self._on_stored_records(streams))
         self._try_and_log("old webhooks are not removed", self._remove_old)
 
     def _try_and_log(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:

@@ -71,8 +71,8 @@ class Scheduler:
         inbox_worker: InboxWorker | None = None,
     ) -> None:
         self._inbox_worker = inbox_worker
-        self._hints: dict[Partners, Future[None]] = {}
-        self._hints_failed = set[Partners]()  # whose work has failed, until it is tried again
+        self._inbox_work: dict[Partners, Future[None]] = {}
+        self._failed_partners = set[Partners]()  # whose work has failed, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use_project(project)
         self._state: State | None = None
@@ -98,7 +98,7 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        return bool(self._running or self._hints)
+        return bool(self._running or self._inbox_work)
 
     def tick(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
@@ -121,7 +121,7 @@ class Scheduler:
         self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
         if started:
             return True
-        self._hints_failed.clear()
+        self._failed_partners.clear()
         self._on_time_since = {plan.job: plan.on_time_since for plan in plans}  # what has to wait stays on time
         self._postponed.clear()
         return False
@@ -157,39 +157,43 @@ class Scheduler:
         return bool(ended) or hints_ended
 
     def _collect_ended_inbox_work(self) -> bool:
-        ended = [partners for partners, future in self._hints.items() if future.done()]
+        ended = [partners for partners, future in self._inbox_work.items() if future.done()]
         for partners in ended:
-            error = self._hints.pop(partners).exception()
+            error = self._inbox_work.pop(partners).exception()
             if error is not None:
                 if not isinstance(error, Exception):
                     raise error
-                self._hints_failed.add(partners)
+                self._failed_partners.add(partners)
                 of = f" of {partners}" if partners.connection else ""
                 reason = text_with_code(error) if isinstance(error, CrossdockError) else type(error).__name__
                 LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
         return bool(ended)
 
     def _start_inbox_work(self) -> bool:
-        """Work on hints, except between partners whose last work has just failed."""
+        """Work on records of the inbox, except between partners whose last work has just failed."""
         worker = self._inbox_worker
         if worker is None:
             return False
         due = self._open_state().run_read_only(lambda tx: worker.due_work(self._project, tx))
-        due = {each: streams for each, streams in due.items() if each not in self._hints.keys() | self._hints_failed}
+        due = {
+            each: streams
+            for each, streams in due.items()
+            if each not in self._inbox_work.keys() | self._failed_partners
+        }
         if not due:
             return False
         try:
             opened = self._open_session(Attempt(job=JOB, waits=True))
         except StateBusyError:
-            return False  # another process is running; hints wait for its end
+            return False  # another process is running; the records wait for its end
         except StateError:
             raise
         except CrossdockError as error:  # which keeps no job from being tried
-            self._hints_failed.update(due)
+            self._failed_partners.update(due)
             LOGGER.error("webhooks: their records are not delivered now: %s", text_with_code(error))
             return False
         for partners, streams in due.items():
-            self._hints[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
+            self._inbox_work[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
         return True
 
     def _plan_runs(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
@@ -298,7 +302,7 @@ class Scheduler:
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
-            width = self._at_once + (self._inbox_worker is not None)  # all works on hints have the part of one run
+            width = self._at_once + (self._inbox_worker is not None)  # all works on the inbox have the part of one run
             opening = state_session.open_session(self._project, self._clock, width=width, attempt=attempt)
             self._session = self._resources.enter_context(opening)
         return self._session

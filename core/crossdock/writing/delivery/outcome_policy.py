@@ -184,7 +184,7 @@ class OutcomePolicy:
         return False
 
     def leave_all_queued(self) -> list[Intent]:
-        left = self._run.queue.take_out()
+        left = self._run.queue.remove_tasks()
         for task in left:
             self._run.leave_to_next_run(task)
         return [task.intent for task in left]
@@ -205,7 +205,7 @@ class OutcomePolicy:
         self._run.add_refusal(error)
         if not isinstance(error, RefusedError):
             self._run.blocked.add(tasks[0].intent.resource)
-            tasks = [*tasks, *self._run.queue.take_out(tasks[0].intent.resource)]
+            tasks = [*tasks, *self._run.queue.remove_tasks(tasks[0].intent.resource)]
         for task in tasks:
             self._retries.leave_out(task, Outcome("unavailable", error.message), decisions)
 

@@ -162,7 +162,7 @@ class SendQueue:
                     task.batch_size, task.is_first = len(batch), number == 0
                 task.probe = self.circuit_breaker.is_open
 
-    def take_out(self, resource: str | None = None) -> list[SendTask]:
+    def remove_tasks(self, resource: str | None = None) -> list[SendTask]:
         """Take out the operations on *resource*, or all of them, also those that are held."""
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         taken = [task for task in left if resource in {None, task.intent.resource}]

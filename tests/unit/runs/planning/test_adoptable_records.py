@@ -85,7 +85,7 @@ def test_the_list_is_read_once_until_it_expires() -> None:
         matches.refresh()
     assert len(reads) == 2
     assert decided(matches, 1, "A") == "p2"
-    matches.expire()
+    matches.mark_outdated()
     matches.refresh()
     assert decided(matches, 1, "A").startswith("2 records")
 

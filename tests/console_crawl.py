@@ -38,7 +38,7 @@ def crawl(browser: Browser, begin: str, *, of_each: int = 1) -> Iterator[tuple[s
         kind = kind_of(address)
         if seen[kind, True] >= of_each:
             continue
-        page = _complete(browser, address)
+        page = complete_page(browser, address)
         is_found = page.status == 200
         seen[kind, is_found] += 1
         if is_found or seen[kind, False] <= of_each:
@@ -50,7 +50,7 @@ def crawl(browser: Browser, begin: str, *, of_each: int = 1) -> Iterator[tuple[s
                 waiting.append(found)
 
 
-def _complete(browser: Browser, address: str) -> Page:
+def complete_page(browser: Browser, address: str) -> Page:
     """Open a page, again while it says that it comes again at once because something is not read yet."""
     pages = [browser.open(address)]
 

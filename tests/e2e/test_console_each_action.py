@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import pytest
 from tests.chaos.soon_asking import SOON_ASKING
+from tests.console_crawl import complete_page
 from tests.e2e.folder_project import table
 from tests.e2e.migrated_folder import STREAMS, WAVES, MigratedFolder
 from tests.e2e.processes import SchedulerProcesses
@@ -51,7 +52,7 @@ class Desk:
     browser: Browser
 
     def page(self, place: str) -> Page:
-        return self.browser.open(f"/t/{self.tenant}{f'/{place}' if place else ''}")
+        return complete_page(self.browser, f"/t/{self.tenant}{f'/{place}' if place else ''}")
 
     def place(self, page: Page) -> str:
         return urlsplit(page.url).path.removeprefix(f"/t/{self.tenant}/")

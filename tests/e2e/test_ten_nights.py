@@ -154,7 +154,7 @@ def all_is_well(nights: Nights) -> None:
     assert held == {"customer": SHOPS, "product": PARTS, "invoice": 30, "warehouse_bin": 1}
     purge = learn(
         "What would the retention remove today?",
-        "0 runs, 0 scheduled runs, 0 files, 0 files for partners and 0 snapshots would be",
+        "0 runs, 0 scheduled runs, 0 files, 0 files for partners, 0 snapshots and 0 entries of the audit log would be",
     )
     assert purge["dry_run"] is True
     assert not any(number for number in purge.values() if type(number) is int)
@@ -199,7 +199,7 @@ def a_file_is_short(nights: Nights) -> None:
     refused = learn(
         "Which file was refused, and why?", "wms.products: PROD_03.csv:22: the trailer counts 40, the file has 20"
     )
-    assert [(each["code"], each["place"]) for each in refused["messages"]] == [("refused", "PROD_03.csv:22")]
+    assert [(each["code"], each["place"]) for each in refused["messages"]] == [("file_damaged", "PROD_03.csv:22")]
     ask("What failed, where, and what must I do?", "PROD_03.csv:22", "fetch it again")
     of.withdraw("products")
 

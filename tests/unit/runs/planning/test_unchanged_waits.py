@@ -132,7 +132,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
 @pytest.mark.nightly
 def test_another_process_knows_the_mark() -> None:
     """No address of an object and no order of a set is in it; otherwise no record would ever be idle."""
-    code = "from tests.unit.runs.planning.test_idle_records import VERSION; print(VERSION)"
+    code = "from tests.unit.runs.planning.test_unchanged_waits import VERSION; print(VERSION)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "7"}
     shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == VERSION

@@ -58,7 +58,7 @@ class Filling:
         del allowance, senders  # nothing is sent
         self._run, self._target, self._settled, self._ids = run, target, settled, count(1)
 
-    def release(self) -> bool:
+    def deliver_held_back(self) -> bool:
         """Nothing was held back."""
         return True
 
@@ -66,7 +66,7 @@ class Filling:
         """Nothing was left out."""
         return ()
 
-    def put_back(self) -> None:
+    def leave_to_next_run(self) -> None:
         """Nothing is left."""
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:

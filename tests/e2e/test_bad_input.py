@@ -408,7 +408,7 @@ TRAILER = (
 )
 BAD_FILES = {
     "wrong encoding": BadFile(
-        INVOICES.encode() + b"4;C1;Schl\xfcssel;1;1;EUR\n", ("INV_1.csv:6:10: ", "not utf-8", "such as cp1252")
+        INVOICES.encode() + b"4;C1;Schl\xfcssel;1;1;EUR\n", ("INV_1.csv:6:10: ", "not UTF-8", "such as cp1252")
     ),
     "missing column": BadFile(
         INVOICES.replace("SKU", "ARTICLE").encode(), ("INV_1.csv:1: ", "missing column 'SKU'", "ARTICLE")

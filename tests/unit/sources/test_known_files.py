@@ -29,11 +29,11 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         for day in days
     }
     intake = SimpleNamespace(
-        done=lambda _stream, _version: done,
-        known=lambda _stream: list(done.values()),
-        unfinished=lambda _stream: {},
-        passed=lambda _stream: set(),
-        forgotten=lambda _stream, _version: set(),
+        finished_files=lambda _stream, _version: done,
+        known_files=lambda _stream: list(done.values()),
+        unfinished_files=lambda _stream: {},
+        passed_files=lambda _stream: set(),
+        digests_of_removed_files=lambda _stream, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
     return KnownFiles(run, [OWN], FileOrder(snapshot=snapshot), kept=kept)

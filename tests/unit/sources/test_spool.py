@@ -45,7 +45,7 @@ class Noting(FolderStore):
 class Intake(NoIntake):
     """Knows one file, by its content."""
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         content_hash = hashlib.sha256(KNOWN).hexdigest()
         return {content_hash: FileFacts("LOT_0.csv", content_hash, len(KNOWN), LONG_AGO, "2026-01-01", LONG_AGO)}
 

@@ -49,10 +49,10 @@ class IntakeLog(Protocol):
         """Return the files accepted and not finished, by content hash."""
 
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
-        """Return the files finished under *version* so long ago that `done` does not list them."""
+        """Return the files finished under *version* so long ago that `finished_files` does not list them."""
 
     def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
-        """Record that the source still lists these files of `done`."""
+        """Record that the source still lists these files of `finished_files`."""
 
     def known_files(self, stream: str) -> list[FileFacts]:
         """Return all files ever accepted, as far as retention keeps them."""
@@ -61,7 +61,7 @@ class IntakeLog(Protocol):
         """Return the files that the source listed last time and that were older than the accepted one."""
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Record the result of the next `passed`."""
+        """Record the result of the next `passed_files`."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None: ...
 

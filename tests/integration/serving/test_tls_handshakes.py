@@ -6,6 +6,7 @@ import select
 import socket
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import httpx
@@ -53,3 +54,21 @@ def test_connections_without_a_handshake_are_few(client: httpx.Client) -> None:
         assert select.select(silent[:284], [], [], 0)[0] == silent[:284]
         assert client.get("/").content == LARGE
         assert client.get("/").content == LARGE
+
+
+def test_a_client_that_hangs_up_prevents_no_other(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Connections that end at any point of a handshake or after it; each other one is answered, and nothing fails."""
+    address = (client.base_url.host, client.base_url.port or 0)
+    careless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
+
+    def hang_up(number: int) -> None:
+        with socket.create_connection(address, timeout=60) as opened:
+            if number % 3:
+                with careless.wrap_socket(opened) as secured:
+                    assert secured.version()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len([*pool.map(hang_up, range(600))]) == 600
+    assert client.get("/").content == LARGE
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

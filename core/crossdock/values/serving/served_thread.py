@@ -100,7 +100,8 @@ class _Server(StoppableServer):
         """Return the sockets of connections whose handshake has ended."""
         connections = list(self.server_state.connections)
         transports = [each.transport for each in connections if isinstance(each, GuardedConnection)]
-        return {each.get_extra_info("socket").fileno() for each in transports}
+        found = (each.get_extra_info("socket") for each in transports)
+        return {each.fileno() for each in found if each is not None}  # one that ends has none
 
 
 class _Listener(socket.socket):

@@ -126,6 +126,17 @@ class SkippedOperation:
     reason: str
 
 
+def nothing_proposed(document: OpenApi, what: str, left_out: Sequence[SkippedOperation], hint: str) -> ConfigError:
+    """Return the error of a document that describes *what*, such as ``no list``, and why operations were left out."""
+    reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
+    return ConfigError(
+        f"describes {what}{f': {reasons}' if reasons else ''}",
+        where=f"{document.name}#/paths",
+        hint=hint,
+        code="openapi_unsuitable",
+    )
+
+
 def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[SkippedOperation]]:
     """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that list nothing.
 
@@ -153,14 +164,8 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
     if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):
         raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths", code="openapi_unsuitable")
     if not found:
-        reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
         hint = "a list is a GET that answers with an array of objects, or with an object that has one"
-        raise ConfigError(
-            f"describes no list{f': {reasons}' if reasons else ''}",
-            where=f"{document.name}#/paths",
-            hint=hint,
-            code="openapi_unsuitable",
-        )
+        raise nothing_proposed(document, "no list", left_out, hint)
     found.sort(key=lambda each: not each.is_known_resource)
     left_out += [
         SkippedOperation(each.operation.shown, f"more than {MOST_LISTS} lists; choose by --list PATH")

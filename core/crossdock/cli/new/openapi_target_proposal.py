@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crossdock.cli.new.openapi_list_proposals import SkippedOperation, segments, singular
+from crossdock.cli.new.openapi_list_proposals import SkippedOperation, nothing_proposed, segments, singular
 from crossdock.cli.new.openapi_operations import (
     Operation,
     json_content,
@@ -54,14 +54,8 @@ def propose_target(document: OpenApi, base_path: str) -> tuple[TargetProposal, l
         else:
             found.append(made)
     if not found:
-        reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
         hint = "a target needs a POST that creates a record, and a GET of one record by its id"
-        raise ConfigError(
-            f"describes nothing to write{f': {reasons}' if reasons else ''}",
-            where=f"{document.name}#/paths",
-            hint=hint,
-            code="openapi_unsuitable",
-        )
+        raise nothing_proposed(document, "nothing to write", left_out, hint)
     found.sort(key=_rank)
     left_out += [
         SkippedOperation(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]

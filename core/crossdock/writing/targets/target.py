@@ -218,6 +218,7 @@ class TargetResource(ResourceType):
             ``removed`` if there is no other.
         shown: The members of a payload that a look-up shows as they were sent; None for all. Others are not compared
             with what it shows, such as the code of a country where it shows an object.
+        divided_name: How several members hold the external id, made of `name_parts`; None if one does.
         batch: The operations that are sent together; None if each has a request of its own.
         acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
             settled and not sent; its draft is `crossdock.writing.targets.acknowledgement.Acknowledgement`.
@@ -237,8 +238,11 @@ class TargetResource(ResourceType):
     shown: frozenset[str] | None = field(default=None, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
     acknowledges: bool = field(default=False, kw_only=True)
+    divided_name: NameMembers | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.name_parts:  # once, and not for each record
+            object.__setattr__(self, "divided_name", NameMembers(self.name_parts, self.name_form))
         if self.divided_name is not None and self.name_member not in self.name_parts:
             raise ValueError("name_member must be one of name_parts: the one by which records are looked up")
 
@@ -256,11 +260,6 @@ class TargetResource(ResourceType):
     def name_members(self) -> frozenset[str]:
         """The members of a payload that hold the external id."""
         return frozenset(self.name_parts or ((self.name_member,) if self.name_member is not None else ()))
-
-    @property
-    def divided_name(self) -> NameMembers | None:
-        """How several members hold the external id; None if one does."""
-        return NameMembers(self.name_parts, self.name_form) if self.name_parts else None
 
     @property
     def name_pointer(self) -> str:

@@ -100,8 +100,7 @@ class _ProgressBars(WarningsOnly):
         self._bars = bars
         self._task: TaskID | None = None
         self._whole: TaskID | None = None
-        self._whole_name = self._outer = ""
-        self._bytes_left: int | None = None
+        self._whole_name = ""
 
     def show_whole_progress(self, name: str, done: int, total: int, note: str) -> None:
         if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
@@ -112,18 +111,12 @@ class _ProgressBars(WarningsOnly):
         self._bars.update(self._whole, completed=done, total=total or None, tokens=note)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        del unit  # the bar has a rate for all
         if self._task is not None:
             self._bars.remove_task(self._task)
-        self._outer = self._outer if unit == "bytes" else stage
-        self._bytes_left = total if unit == "bytes" else None
         self._task = self._bars.add_task(printable(stage), total=total, rate="", tokens="")
 
     def advance(self, steps: int = 1) -> None:
-        if self._bytes_left is not None:
-            if self._bytes_left <= 0:  # the file is fetched: these are its rows
-                self.begin(self._outer, None)
-            else:
-                self._bytes_left -= steps
         if self._task is not None:
             self._bars.advance(self._task, steps)
             task = self._bars.tasks[-1]

@@ -33,6 +33,7 @@ from crossdock.runs.planning.removals import Removals, operation_verb
 from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
+from crossdock.runs.timings import Timings
 from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code import AuthorCodeError
@@ -93,8 +94,9 @@ def plan_with_state(
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
+        timings = Timings.wrapping(progress, clock)
         context = SourceContext(
-            clock, progress, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
+            clock, timings, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
         )
         targets = project.targets(clock)
         streams = project.bind(names - refused.keys(), targets=targets, run=context)

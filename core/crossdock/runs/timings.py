@@ -57,6 +57,8 @@ class Timings:
         self.began: datetime = self._clock.now()
         self._zero, self._since = timedelta(seconds=self._clock.monotonic()), timedelta()
         self._outer, self._inner, self._left = _FIRST, "", 0
+        self._outer_total: int | None = None
+        self._outer_done, self._shows_inner = 0, False
         self._steps: list[Step] = []
         self._spacing = _FINEST
         self._slots: dict[int, tuple[Sample, Sample]] = {}  # by number: the lowest and the highest sample of each slot
@@ -67,21 +69,33 @@ class Timings:
         """Begin a part of the run. It lasts until the next one, even after all of *total* is done."""
         self._listener.begin(stage, total)
         self._begin_step(stage)
+        self._outer_total, self._outer_done, self._shows_inner = total, 0, False
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """Begin a stage. One of known size is part of the present stage, which continues after it."""
-        self._listener.begin(stage, total, unit)
         if total is None:
-            self._begin_step(stage)
+            self.begin_part(stage, None)
         elif total > 0:
+            self._listener.begin(stage, total, unit)
             self._begin_step(self._outer, stage)
-            self._left = total
+            self._left, self._shows_inner = total, True
 
     def advance(self, steps: int = 1) -> None:
+        if self._inner:
+            self._left -= steps
+            if self._left <= 0:
+                self._begin_step(self._outer)
+        else:
+            self._show_outer()
+            self._outer_done += steps
         self._listener.advance(steps)
-        self._left -= steps
-        if self._inner and self._left <= 0:
-            self._begin_step(self._outer)
+
+    def _show_outer(self) -> None:
+        if self._shows_inner:
+            self._shows_inner = False
+            self._listener.begin(self._outer, self._outer_total)
+            if self._outer_done:
+                self._listener.advance(self._outer_done)
 
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)

@@ -149,20 +149,3 @@ def test_the_whole_work_has_a_bar_of_its_own() -> None:
     assert (stage.description, stage.completed, stage.total) == ("sending wms.lots", 10, 50)
     assert str(Remaining().render(whole)) == ""
     assert str(Remaining().render(stage)) != ""
-
-
-def test_rows_are_not_counted_as_bytes_of_their_file() -> None:
-    """Once a file is fetched, the bar is that of the reading again, also after a second and an empty file."""
-    with bar.Progress(console=Console(file=io.StringIO()), auto_refresh=False) as drawn:
-        bars = terminal_output._ProgressBars(drawn)
-        bars.begin("reading wms.lots", None)
-        for name, size in (("a.csv", 100), ("b.csv", 50), ("empty.csv", 0)):
-            bars.begin(f"fetching {name}", size, "bytes")
-            bars.advance(size)
-        bars.begin("fetching c.csv", 100, "bytes")
-        bars.advance(100)
-        (fetching,) = drawn.tasks
-        bars.advance(7)
-        (reading,) = drawn.tasks
-    assert (fetching.description, fetching.completed, fetching.total) == ("fetching c.csv", 100, 100)
-    assert (reading.description, reading.completed, reading.total) == ("reading wms.lots", 7, None)

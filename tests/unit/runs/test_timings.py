@@ -104,6 +104,30 @@ def test_a_file_is_fetched_within_the_reading_that_wants_it(clock: ManualClock, 
     assert lasted(timings) == [*steps, ("reading b", 128)]
 
 
+def test_rows_are_not_counted_as_bytes_of_their_file(clock: ManualClock) -> None:
+    """Once files are fetched, the listener is back at the reading, where it was, with the first row."""
+    heard: list[object] = []
+
+    class Listener(Silent):
+        def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+            heard.append((stage, total, unit))
+
+        def advance(self, steps: int = 1) -> None:
+            heard.append(steps)
+
+    timings = Timings(clock, Listener())
+    timings.begin_part("sending a", 9)
+    timings.advance(2)
+    for name, size in (("a.csv", 100), ("b.csv", 50), ("empty.csv", 0)):
+        timings.begin(f"fetching {name}", size, "bytes")
+        timings.advance(size)
+    timings.advance(7)
+    fetched = [("fetching a.csv", 100, "bytes"), 100, ("fetching b.csv", 50, "bytes"), 50]
+    assert [each for each in heard if each != 0] == [
+        ("sending a", 9, "records"), 2, *fetched, ("sending a", 9, "records"), 2, 7,
+    ]  # fmt: skip
+
+
 def test_a_part_of_the_run_lasts_beyond_its_total(clock: ManualClock, timings: Timings) -> None:
     """Sending goes on when as much as expected is done, and is no part of the reading before it."""
     timings.begin("reading a", None)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.benchmarks import results
-from tests.benchmarks.delta_processes import Contestant, Spent, TooSlowError, print_profile, python, run
+from tests.benchmarks.delta_processes import Contestant, Spent, TooSlowError, python, run
 from tests.benchmarks.delta_stage import STREAM, Stage
 
 from crossdock.testing.openssh_server import OpenSshServer
@@ -39,14 +39,11 @@ RATIOS: Sequence[tuple[str, str, Mapping[int, str]]] = (  # with the goals, by t
 )
 
 
-def delta(
-    ssh: OpenSshServer, rows: int, dlt: str | None = None, *, rounds: int = ROUNDS, profile: bool = False
-) -> list[Contestant]:
+def delta(ssh: OpenSshServer, rows: int, dlt: str | None = None, *, rounds: int = ROUNDS) -> list[Contestant]:
     """Measure a night of *rows*, of which 1 % have changed.
 
     Args:
         dlt: The Python of an environment that has dlt, if it shall take part.
-        profile: Print where the plans spend their time, too.
     """
     stage = Stage(ssh.folder / "delta", rows, ssh=ssh)
     sync = first_nights(stage)
@@ -54,9 +51,6 @@ def delta(
     for _ in range(rounds):
         for rival in rivals:
             rival.take_turn()
-    if profile:
-        for night in ("same", "changed"):
-            print_profile(stage.crossdock(night, "plan", "--json"))
     return [*rivals, Contestant("crossdock sync, nothing changed", (), spent=[sync])]
 
 
@@ -129,7 +123,7 @@ def ratios(rivals: Sequence[Contestant], rows: int) -> Iterator[tuple[str, str, 
         yield f"{name}: peak, MiB", f"{peak}", "", f"at most {(400e6 + 40 * rows) / 2**20:.0f}"
 
 
-def first_load(ssh: OpenSshServer, rows: int, *, profile: bool = False) -> tuple[object, ...]:
+def first_load(ssh: OpenSshServer, rows: int) -> tuple[object, ...]:
     """Load *rows* into an empty state, stubbed at the sender: the row of a table."""
     stage = Stage(ssh.folder / "load", rows, scheduled_runs=("first",))
     try:
@@ -137,8 +131,6 @@ def first_load(ssh: OpenSshServer, rows: int, *, profile: bool = False) -> tuple
     except TooSlowError as error:
         return rows, str(error), "", LOAD_GOAL, ""
     assert found(spent.told) == (rows, 0)
-    if profile:
-        print_profile(Stage(ssh.folder / "profiled load", rows, scheduled_runs=("first",)).load())
     return f"{rows:,}", f"{spent.seconds:.1f}", f"{rows / spent.seconds:,.0f}", f"{LOAD_GOAL:,}", spent.peak_mib
 
 
@@ -147,7 +139,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--load-rows", type=int, help=f"of the first load; as many, up to {LOAD_ROWS:,}, without it")
     parser.add_argument("--with-dlt", action="store_true", help="let dlt take part, from an environment made for it")
-    parser.add_argument("--profile", action="store_true", help="print where plans and first load spend their time")
     given = parser.parse_args()
     rows, load_rows, notes = given.rows, given.load_rows or min(given.rows, LOAD_ROWS), ""
     with tempfile.TemporaryDirectory() as folder:
@@ -159,8 +150,8 @@ def main() -> None:
             except (AssertionError, TooSlowError) as error:
                 notes = f"Without dlt: {error}"
         with OpenSshServer(served) as ssh:
-            rivals = delta(ssh, rows, dlt, profile=given.profile)
-            loaded = first_load(ssh, load_rows, profile=given.profile)
+            rivals = delta(ssh, rows, dlt)
+            loaded = first_load(ssh, load_rows)
     tell = results.write if rows >= KEPT_FROM else _print
     tell(
         "Delta, whole processes",

@@ -6,7 +6,6 @@ Who imports this must stay small (no polars): on Linux a child's peak memory beg
 from __future__ import annotations
 
 import os
-import pstats
 import shutil
 import statistics
 import subprocess
@@ -21,7 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_S = 30.0  # what takes longer is measured once
 LIMIT_S = 300.0
-SHOWN = 25  # functions of a profile
 
 
 class TooSlowError(Exception):
@@ -87,16 +85,6 @@ def _environment(notes: str) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "BENCH_KEY": "k", "XDG_STATE_HOME": notes}
-
-
-def print_profile(command: Sequence[str]) -> None:
-    """Run a command ``PYTHON -m MODULE ...`` once more, under cProfile, and print what took most of its own time."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept = f"{folder}/profile"
-        interpreter, *rest = command
-        run([interpreter, "-m", "cProfile", "-o", kept, *rest], limit_s=4 * LIMIT_S)
-        print("Profile of", *rest, flush=True)
-        pstats.Stats(kept).sort_stats("tottime").print_stats(SHOWN)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from tests.benchmarks import (
     bench_hints,
     bench_listen,
     bench_migration,
+    bench_profile,
     bench_sandbox,
     bench_shop,
     bench_sources,
@@ -26,6 +27,7 @@ from tests.benchmarks import (
     console_states,
     results,
     slow_server,
+    watch_cases,
 )
 from tests.benchmarks.console_states import Sizes
 from tests.benchmarks.forked import forked_benchmarks
@@ -70,6 +72,16 @@ def test_edi_files_are_read_whole(tmp_path: Path, kind: str) -> None:
     """A small file of each kind has as many rows as items were written."""
     path = tmp_path / "file.edi"
     assert bench_edi.measure(path, bench_edi.write(path, 1_000, kind=kind), kind) > 0
+
+
+def test_the_time_of_a_plan_is_told_by_package(tmp_path: Path) -> None:
+    """The shares of a small plan add up, and the imports that each start needs are among the largest."""
+    (case,) = (each for each in watch_cases.CASES if each.name == "plan")
+    with watch_cases.Place(tmp_path) as place:
+        found = bench_profile.profile(case.contestants(place)[0], 1)
+    *rows, (rest, *_) = bench_profile.rows(found)
+    assert rest == "each below 2 %"
+    assert {"imports of crossdock", "imports of sqlalchemy", "imports of polars"} <= {asked for asked, *_ in rows[:6]}
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -61,6 +62,7 @@ connections:
               unitPrice: {{from: PRICE, as: decimal}}
 jobs:
   nightly: {{streams: [wms], schedule: {{cron: "15 2 * * *", time_zone: Europe/Berlin}}}}
+  often: {{streams: [wms.items], schedule: {{every: 15m, time_zone: Europe/Berlin}}}}
 migration: {{name: acme, waves: {{products: {{streams: [wms.items]}}, orders: {{streams: [wms.orders]}}}}}}
 """
 CODES = ("bad_value", "missing_value", "rejected", "unknown_reference")
@@ -70,6 +72,7 @@ SQLITE = "sqlite:///state.db"
 ITEMS, ORDERS = "wms.items", "wms.orders"
 FILES_A_NIGHT = 5
 OPERATIONS_A_RUN = 5_000
+OFTEN = 500_000  # the number of the first run of the job that runs often
 
 Row = Mapping[str, Any]
 
@@ -79,11 +82,13 @@ class Sizes:
     """The number of rows of each kind.
 
     Attributes:
+        often: Runs a day of a second job, each with a file.
         unverified: Of the bindings, the last ones.
         delivered: Operations, of the last runs.
     """
 
     dates: int = 400
+    often: int = 96
     bindings: int = 1_000_000
     rejected: int = 100_000
     dropped: int = 100_000
@@ -98,11 +103,11 @@ class Sizes:
     changes: int = 50_000
 
     def divided(self, by: int) -> Sizes:
-        """Return smaller sizes, with as many dates."""
-        return Sizes(self.dates, *(max(1, number // by) for number in list(vars(self).values())[1:]))
+        """Return smaller sizes, with as many runs."""
+        return Sizes(self.dates, self.often, *(max(1, number // by) for number in list(vars(self).values())[2:]))
 
 
-SMALL = Sizes(30, 200, 3, *[0] * 10)
+SMALL = Sizes(30, 0, 200, 3, *[0] * 10)
 
 
 def make(folder: Path, tenant: str, sizes: Sizes, *, base_url: str = NOWHERE, state: str = SQLITE) -> Path:
@@ -118,7 +123,8 @@ def make(folder: Path, tenant: str, sizes: Sizes, *, base_url: str = NOWHERE, st
 
 def prepare_runs(config: Path, state: str) -> None:
     """Let the job begin again and again, and remove what its runs would deliver or ask for, and the migration."""
-    text = config.read_text(encoding="utf-8").replace('cron: "15 2 * * *"', "every: 2s")
+    text = re.sub("  often: .*\n", "", config.read_text(encoding="utf-8"))
+    text = text.replace('cron: "15 2 * * *"', "every: 2s")
     config.write_text(text.replace("streams: [wms], ", "streams: [wms.items], "), encoding="utf-8")
     unsettled = "('in_doubt', 'overdue', 'pending')"
     statements = [
@@ -235,8 +241,10 @@ def _tables(sizes: Sizes) -> dict[str, Callable[[], Iterator[Row]]]:
     return {
         "runs": lambda: _runs(sizes),
         "run_messages": lambda: _messages(sizes),
-        "scheduled_runs": lambda: _scheduled(sizes.dates),
-        "jobs": lambda: iter([{"name": "nightly", "since": _text(night(sizes.dates)), "paused": False}]),
+        "scheduled_runs": lambda: _scheduled(sizes),
+        "jobs": lambda: (
+            {"name": name, "since": _text(night(sizes.dates)), "paused": False} for name in ("nightly", "often")
+        ),
         "bindings": lambda: _bindings(sizes),
         "dead_letters": lambda: _dead_letters(sizes),
         "waiting_records": lambda: _waiting(sizes),
@@ -245,7 +253,7 @@ def _tables(sizes: Sizes) -> dict[str, Callable[[], Iterator[Row]]]:
         "attempts": lambda: _attempts(sizes),
         "hints": lambda: _hints(sizes.hints),
         "webhooks": lambda: _webhooks(sizes.webhooks),
-        "taken_files": lambda: _files(sizes.dates),
+        "taken_files": lambda: _files(sizes),
         "pending_removals": lambda: iter([_held(sizes)] if sizes.delivered else []),
         "audit_log": lambda: _changes(sizes),
         "migrations": lambda: iter([_migration(sizes)] if sizes.delivered else []),
@@ -260,32 +268,46 @@ def _is_degraded(number: int, dates: int) -> bool:
 def _runs(sizes: Sizes) -> Iterator[Row]:
     for number in range(1, sizes.dates + 1):
         is_last = number == sizes.dates
-        began = night(sizes.dates - number)
-        records = {"read": 1000, "unchanged": 900, "created": 50, "updated": 50, "rejected": 0, "delivered": 100}
-        account = {
-            "rows": {"read": 1000, "filtered": {}, "superseded": 0, "rejected": 0, "in_records": 1000},
-            "records": records,
-            "balanced": True,
-            "files": [{"name": f"ITEM_{number}_{each}.csv", "rows": 200} for each in range(FILES_A_NIGHT)],
-            "input": "new",
-        }
-        items = account | {"open": {"rejected": sizes.rejected if is_last else 0}}
-        orders = account | {"open": {"waiting": sizes.waiting if is_last else 0}}
-        steps = [["read wms.items", 0, 4000], ["compare", 4000, 1000], ["deliver", 5000, 55000]]
-        timings = {"steps": steps, "samples": [[second * 1000, 2000 - second * 30] for second in range(60)], "apis": {}}
-        yield {
-            "id": number,
-            "job": "nightly",
-            "business_date": began.date().isoformat(),
-            "started_at": _text(began),
-            "finished_at": _text(began + timedelta(seconds=60)),
-            "duration_ms": 60_000,
-            "status": "degraded" if _is_degraded(number, sizes.dates) else "done",
-            "requests": 100 + number % 17,
-            "throttled": number % 3,
-            "tally": json.dumps({ITEMS: items, ORDERS: orders}),
-            "timings": json.dumps(timings),
-        }
+        status = "degraded" if _is_degraded(number, sizes.dates) else "done"
+        names = [f"ITEM_{number}_{each}.csv" for each in range(FILES_A_NIGHT)]
+        opened = {ITEMS: {"rejected": sizes.rejected * is_last}, ORDERS: {"waiting": sizes.waiting * is_last}}
+        yield _run(number, "nightly", night(sizes.dates - number), status, names, opened)
+    for run, at, name in _often(sizes):
+        yield _run(run, "often", at, "done", [name], {ITEMS: {"rejected": 0}})
+
+
+def _run(number: int, job: str, began: datetime, status: str, files: Sequence[str], opened: Mapping[str, Row]) -> Row:
+    records = {"read": 1000, "unchanged": 900, "created": 50, "updated": 50, "rejected": 0, "delivered": 100}
+    account = {
+        "rows": {"read": 1000, "filtered": {}, "superseded": 0, "rejected": 0, "in_records": 1000},
+        "records": records,
+        "balanced": True,
+        "files": [{"name": name, "rows": 200} for name in files],
+        "input": "new",
+    }
+    steps = [["read wms.items", 0, 4000], ["compare", 4000, 1000], ["deliver", 5000, 55000]]
+    timings = {"steps": steps, "samples": [[second * 1000, 2000 - second * 30] for second in range(60)], "apis": {}}
+    return {
+        "id": number,
+        "job": job,
+        "business_date": began.date().isoformat(),
+        "started_at": _text(began),
+        "finished_at": _text(began + timedelta(seconds=60)),
+        "duration_ms": 60_000,
+        "status": status,
+        "requests": 100 + number % 17,
+        "throttled": number % 3,
+        "tally": json.dumps({stream: account | {"open": of_stream} for stream, of_stream in opened.items()}),
+        "timings": json.dumps(timings),
+    }
+
+
+def _often(sizes: Sizes) -> Iterator[tuple[int, datetime, str]]:
+    """Yield the run, the time and the file of each run of the second job, between those of the first one."""
+    for number in range((sizes.dates - 1) * sizes.often):
+        day, of_day = divmod(number, sizes.often)
+        at = night(sizes.dates - 1 - day) + timedelta(minutes=5, days=of_day / sizes.often)
+        yield OFTEN + number, at, f"OFTEN_{number}.csv"
 
 
 def _messages(sizes: Sizes) -> Iterator[Row]:
@@ -299,19 +321,25 @@ def _messages(sizes: Sizes) -> Iterator[Row]:
         }
 
 
-def _scheduled(dates: int) -> Iterator[Row]:
-    for number in range(1, dates + 1):
-        due = night(dates - number)
-        yield {
-            "job": "nightly",
-            "due": _text(due),
-            "business_date": due.date().isoformat(),
-            "status": "degraded" if _is_degraded(number, dates) else "done",
-            "attempts": 1,
-            "run_id": number,
-            "started_at": _text(due),
-            "finished_at": _text(due + timedelta(seconds=60)),
-        }
+def _scheduled(sizes: Sizes) -> Iterator[Row]:
+    for number in range(1, sizes.dates + 1):
+        status = "degraded" if _is_degraded(number, sizes.dates) else "done"
+        yield _scheduled_run(number, "nightly", night(sizes.dates - number), status)
+    for run, at, _ in _often(sizes):
+        yield _scheduled_run(run, "often", at, "done")
+
+
+def _scheduled_run(run: int, job: str, due: datetime, status: str) -> Row:
+    return {
+        "job": job,
+        "due": _text(due),
+        "business_date": due.date().isoformat(),
+        "status": status,
+        "attempts": 1,
+        "run_id": run,
+        "started_at": _text(due),
+        "finished_at": _text(due + timedelta(seconds=60)),
+    }
 
 
 def _keyed(number: int, first: int = 0, letter: str = "P") -> Iterator[tuple[int, str, bytes]]:
@@ -491,21 +519,27 @@ def _webhooks(number: int) -> Iterator[Row]:
         }
 
 
-def _files(dates: int) -> Iterator[Row]:
-    for number in range(1, dates + 1):
-        at = _text(night(dates - number) + timedelta(seconds=1))
+def _files(sizes: Sizes) -> Iterator[Row]:
+    for number in range(1, sizes.dates + 1):
         for each in range(FILES_A_NIGHT):
-            yield {
-                "stream": ITEMS,
-                "content_hash": f"{number * FILES_A_NIGHT + each:064x}",
-                "version": "v1",
-                "name": f"ITEM_{number}_{each}.csv",
-                "size": 4_000,
-                "modified_at": at,
-                "stamp": at[:19],
-                "status": "done",
-                "accepted_at": at,
-            }
+            yield _file(number * FILES_A_NIGHT + each, f"ITEM_{number}_{each}.csv", night(sizes.dates - number))
+    for run, at, name in _often(sizes):
+        yield _file(run, name, at)
+
+
+def _file(number: int, name: str, due: datetime) -> Row:
+    at = _text(due + timedelta(seconds=1))
+    return {
+        "stream": ITEMS,
+        "content_hash": f"{number:064x}",
+        "version": "v1",
+        "name": name,
+        "size": 4_000,
+        "modified_at": at,
+        "stamp": at[:19],
+        "status": "done",
+        "accepted_at": at,
+    }
 
 
 def _held(sizes: Sizes) -> Row:

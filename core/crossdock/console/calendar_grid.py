@@ -108,6 +108,11 @@ def late_files_table(calendar: JobCalendar, address: Addresses) -> Table:
     return table(_LATE_FILES, (_late_file_row(each, address) for each in calendar.late_files))
 
 
+def late_files_note(calendar: JobCalendar) -> str:
+    since = calendar.late_files_since
+    return "" if since is None else f"Late files are known of those that were read since {instant_text(since)}."
+
+
 def _late_file_row(file: LateFile, address: Addresses) -> Iterator[Cell]:
     yield from (file.business_date.isoformat(), file.job)
     yield Link(str(file.run), address("runs", file.run))

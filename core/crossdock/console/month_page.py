@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import page_rendering
-from crossdock.console.calendar_grid import grid, late_files_table
+from crossdock.console.calendar_grid import grid, late_files_note, late_files_table
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
 from crossdock.console.plots import BarPlot, Value, bar_plot
 from crossdock.console.visits import PageError, Visit
@@ -76,6 +76,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
         "plots": [_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
         "days": table(_DAYS, (_day_row(each, address) for each in month.days), kind="numbers"),
         "late_files": late_files_table(month.calendar, address),
+        "late_files_note": late_files_note(month.calendar),
     }
 
 

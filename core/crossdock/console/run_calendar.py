@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.calendar_grid import grid, late_files_table
+from crossdock.console.calendar_grid import grid, late_files_note, late_files_table
 from crossdock.console.visits import PageError, Visit
 from crossdock.runs.job_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
@@ -26,6 +26,7 @@ def show_calendar(visit: Visit) -> Response:
         "Calendar",
         grid=grid(found, visit.link),
         late_files=late_files_table(found, visit.link),
+        late_files_note=late_files_note(found),
         problem=problem,
         until=until.isoformat(),
         earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
 
 from crossdock.config.schedules.blackouts import windows_between
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.console.page_tables import Table, table
-from crossdock.services.scheduler.schedule_preview import preview_rows
+from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_days
 from crossdock.state import Transaction
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text
@@ -34,9 +33,7 @@ class ScheduleCalendar:
 
 def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> ScheduleCalendar:
     until = now + timedelta(days=DAYS)
-    found: dict[str, dict[date, list[dict[str, Any]]]] = {name: defaultdict(list) for name in jobs}
-    for row in preview_rows(tx, jobs, now, DAYS):
-        found[row["job"]][row["begins"].date()].append(row)
+    found = {name: previewed_days(tx, name, job, now, DAYS, listed=_EACH) for name, job in jobs.items()}
     changes = [
         change
         for zone in sorted({job.schedule.time_zone for job in jobs.values()})
@@ -54,7 +51,7 @@ def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datet
     rows = (
         (
             f"{day:%a %Y-%m-%d}" + (", clocks change" if day in changed else ""),
-            *([*_run_texts(found[name].get(day, [])), *hindered[name].get(day, [])] for name in jobs),
+            *([*_run_texts(found[name].get(day)), *hindered[name].get(day, [])] for name in jobs),
         )
         for day in days
     )
@@ -65,12 +62,15 @@ def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datet
     )
 
 
-def _run_texts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _run_texts(of_day: PreviewedDay | None) -> Iterator[str]:
     """Describe the runs of one job on one day."""
-    if len(rows) > _EACH:
-        yield f"{counted(len(rows), 'run')}, {rows[0]['begins']:%H:%M} to {rows[-1]['begins']:%H:%M}"
+    if of_day is None:
         return
-    for row in rows:
+    if of_day.number is None or of_day.number > _EACH:
+        number = f"more than {MOST_COUNTED:,} runs" if of_day.number is None else counted(of_day.number, "run")
+        yield f"{number}, {of_day.first[0]['begins']:%H:%M} to {of_day.last_begins:%H:%M}"
+        return
+    for row in of_day.first:
         begins, ends, requests = row["begins"], row["expected_end"], row["expected_requests"]
         until = "" if ends is None else f", ends about {ends:%H:%M}"
         number = "" if requests is None else f", about {counted(requests, 'request')}"

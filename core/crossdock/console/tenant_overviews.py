@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import Due, first_due_of_dates
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
@@ -151,9 +151,8 @@ def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due
     if last is None or not last.finished:  # before the service sees a job, nothing of it is due
         return None
     since = max(last.due, now - _LOOKS_BACK)
-    return next(
-        (each for each in due_between(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
-    )
+    found = first_due_of_dates(job.schedule, since, now - LATE)
+    return next((each for each in found if each.business_date > last.business_date), None)
 
 
 def _job_condition(last: ScheduledRun | None, *, paused: bool, missed: bool) -> JobCondition:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from operator import itemgetter
 
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import first_due_of_dates
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.state import RunsOfDate, ScheduledRun, Transaction
 from crossdock.values.display_texts import counted
@@ -16,7 +18,7 @@ from crossdock.values.state_words import RunState, StateWord
 
 CAUGHT_UP = timedelta(hours=1)  # a run that begins so long after it was due was missed before
 _START = timedelta(minutes=5)  # a scheduler needs less to begin what is due
-_FILES = 10_000  # most files that are looked at
+_FILES = 50_000  # most files that are looked at
 _NO_FILE = "no new file"  # begins each message about a file that did not come
 
 
@@ -84,15 +86,22 @@ class CalendarRow:
 
 @dataclass(frozen=True, slots=True)
 class JobCalendar:
+    """The calendar of some dates.
+
+    Attributes:
+        late_files_since: Since when the files that were read are looked at, if they are more than 50,000.
+    """
+
     dates: Sequence[date]
     rows: Sequence[CalendarRow]
     late_files: Sequence[LateFile]
+    late_files_since: datetime | None
 
 
 def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, last: date, now: datetime) -> JobCalendar:
     """Return the calendar of the business dates from *first* to *last*. Of *jobs*, missed dates are known as well."""
     scheduled = tx.scheduled_runs.between(first, last)
-    late = _late_files(tx, scheduled)
+    late, late_since = _late_files(tx, scheduled)
     days: dict[str | None, dict[date, CalendarDay]] = {name: {} for name in jobs}
     for source in (
         _missed_days(tx.scheduled_runs.recorded_since(), jobs, first, last, now),
@@ -102,7 +111,9 @@ def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, la
         for job, day, found in source:
             days.setdefault(job, {})[day] = found
     rows = [CalendarRow(job, found) for job, found in sorted(days.items(), key=lambda each: each[0] is None)]
-    return JobCalendar([first + timedelta(days=each) for each in range((last - first).days + 1)], rows, late)
+    return JobCalendar(
+        [first + timedelta(days=each) for each in range((last - first).days + 1)], rows, late, late_since
+    )
 
 
 _Found = tuple[str | None, date, CalendarDay]
@@ -116,7 +127,7 @@ def _missed_days(
         since = counting_from.get(name)
         if since is None:  # no schedule has counted it yet, so nothing was due
             continue
-        for one in due_between(
+        for one in first_due_of_dates(
             job.schedule, max(since, begin - timedelta(days=1)), min(now - _START, end + timedelta(days=3))
         ):
             if first <= one.business_date <= last:
@@ -137,8 +148,11 @@ def _scheduled_days(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile])
     by_day: dict[tuple[str, date], list[ScheduledRun]] = defaultdict(list)
     for run in scheduled:
         by_day[run.job, run.business_date].append(run)
+    late_by_day: dict[tuple[str, date], list[str]] = defaultdict(list)
+    for each in late:
+        late_by_day[each.job, each.business_date].append(each.text)
     for (job, day), of_day in by_day.items():
-        files = [each.text for each in late if (each.job, each.business_date) == (job, day)]
+        files = late_by_day.get((job, day), [])
         remarks = [remark for run in of_day for remark in _remarks(run)]
         yield (
             job,
@@ -172,32 +186,47 @@ def _remarks(run: ScheduledRun) -> Iterator[str]:
         yield run.note
 
 
-def _late_files(tx: Transaction, scheduled: Sequence[ScheduledRun]) -> list[LateFile]:
+def _late_files(tx: Transaction, scheduled: Sequence[ScheduledRun]) -> tuple[list[LateFile], datetime | None]:
     """Return the files that came after the run that has read them was due, and those that a run did not find.
+
+    The second result is that of `JobCalendar.late_files_since`.
 
     After an outage the first run reads all files, most of which were in time, so those of a run that caught up are not
     judged.
     """
-    found: list[LateFile] = []
-    executed = [run for run in scheduled if run.started_at is not None]
-    if executed:
-        begin = min(run.started_at for run in executed if run.started_at)
-        end = max(run.finished_at or run.started_at for run in executed if run.started_at)
-        for stream, file in tx.intake.accepted_between(begin, end, limit=_FILES):
-            run = next((each for each in executed if _has_accepted(each, file.accepted_at)), None)
-            if run is not None and run.run_id is not None and file.modified_at > run.due and not _is_caught_up(run):
-                place = run.job, run.business_date, run.run_id
-                found.append(LateFile(*place, stream, file.name, run.due, file.modified_at))
+    found, executed = list[LateFile](), _ExecutedRuns(scheduled)
+    files = tx.intake.last_accepted_between(*executed.span, limit=_FILES) if executed.span else []
+    for file in files:
+        run = executed.run_at(file.accepted_at)
+        if run is not None and run.run_id is not None and file.modified_at > run.due and not _is_caught_up(run):
+            place = run.job, run.business_date, run.run_id
+            found.append(LateFile(*place, file.stream, file.name, run.due, file.modified_at))
     by_id = {run.run_id: run for run in scheduled if run.run_id is not None}
     for run_id, message in tx.runs.messages_starting_with(_NO_FILE, list(by_id)):
         run = by_id[run_id]
         name = message.text.split("\n")[0]
         found.append(LateFile(run.job, run.business_date, run_id, message.stream, name, run.due, None))
-    return sorted(found, key=lambda each: (each.business_date, each.due, each.stream, each.name))
+    found.sort(key=lambda each: (each.business_date, each.due, each.stream, each.name))
+    return found, files[-1].accepted_at if len(files) == _FILES else None
 
 
-def _has_accepted(run: ScheduledRun, at: datetime | None) -> bool:
-    """Return whether *run* was in progress *at* some time: runs of one state do not overlap."""
-    if at is None or run.started_at is None or at < run.started_at:
-        return False
-    return run.finished_at is None or at <= run.finished_at
+class _ExecutedRuns:
+    """Runs by their time: those of one state do not overlap."""
+
+    def __init__(self, scheduled: Iterable[ScheduledRun]) -> None:
+        by_start = [(run.started_at, run) for run in scheduled if run.started_at is not None]
+        by_start.sort(key=itemgetter(0))
+        self._starts, self._runs = [start for start, _ in by_start], [run for _, run in by_start]
+
+    @property
+    def span(self) -> tuple[datetime, datetime] | None:
+        if not self._runs:
+            return None
+        ends = (run.finished_at for run in self._runs if run.finished_at is not None)
+        return self._starts[0], max(ends, default=self._starts[-1])
+
+    def run_at(self, at: datetime) -> ScheduledRun | None:
+        """Return the run that was in progress *at* some time."""
+        place = bisect_right(self._starts, at)
+        run = self._runs[place - 1] if place else None
+        return None if run is None or (run.finished_at is not None and run.finished_at < at) else run

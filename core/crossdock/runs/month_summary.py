@@ -159,6 +159,7 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
             for day, found in sorted(row.days.items())
         ],
         "late_files": [{name: getattr(each, name) for name in LateFile.__slots__} for each in month.late_files],
+        "late_files_since": month.calendar.late_files_since,
     }
 
 

@@ -45,6 +45,7 @@ jobs:
       holidays: [2026-10-26]
       blackouts: [{from: 2026-10-27T02:00:00+01:00, to: 2026-10-27T05:00:00+01:00}]
   stock: {schedule: {time_zone: Europe/Berlin, every: 6h, days: [mon]}}
+  pulse: {schedule: {time_zone: Europe/Berlin, every: 2s, days: [wed]}}
 """
 
 
@@ -144,8 +145,9 @@ def test_the_calendar_has_clock_changes_blackouts_and_holidays(config: Path) -> 
         page = visitor.page("/t/acme/settings/schedule")
     days = {row[0][4:14]: row[1:] for row in page.under("day")}
     assert len(days) == 15
-    assert days["2026-10-24"] == ["02:30", ""]
-    assert days["2026-10-26"] == ["holiday", "4 runs, 00:00 to 18:00"]
-    assert days["2026-10-27"] == ["05:00blackout 02:00 to 05:00", ""]
+    assert days["2026-10-24"] == ["02:30", "", ""]
+    assert days["2026-10-26"] == ["holiday", "4 runs, 00:00 to 18:00", ""]
+    assert days["2026-10-27"] == ["05:00blackout 02:00 to 05:00", "", ""]
+    assert days["2026-10-28"][2] == "more than 1,500 runs, 00:00 to 23:59"
     assert "Sun 2026-10-25, clocks change" in {row[0] for row in page.under("day")}
     assert "Sun 2026-10-25: the clocks of Europe/Berlin go back by 1 h, from 03:00 to 02:00" in page.text

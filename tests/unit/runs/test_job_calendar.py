@@ -10,6 +10,7 @@ import pytest
 from tests.report_page import sqlite_state
 
 from crossdock.config.schedules.job_config import JobConfig
+from crossdock.runs import job_calendar as job_calendar_module
 from crossdock.runs.job_calendar import CalendarDay, LateFile, job_calendar
 from crossdock.state import DueRun, FileFacts, RunResult, State, Transaction
 from crossdock.state.tables.scheduled_runs import SkippedRun, Status
@@ -110,3 +111,19 @@ def test_files_that_came_late_are_known(kept: State) -> None:
     ]
     assert found.rows[0].days[night].text == "done; wms.items: late.csv came 20 min 0 s late"
     assert found.rows[0].days[night].has_late_files
+    assert found.late_files_since is None
+
+
+def test_of_too_many_files_the_newest_are_looked_at(kept: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told since when; a file that was read between two runs belongs to none."""
+    monkeypatch.setattr(job_calendar_module, "_FILES", 2)
+    with kept.begin() as tx:
+        for day in (3, 4):
+            scheduled(tx, day)
+            late = FileFacts(f"{day}.csv", f"{day}", 1, due(day) + timedelta(minutes=1), "s")
+            tx.intake.accept("wms.items", "v", [late], at=due(day) + timedelta(minutes=30))
+        between = FileFacts("b.csv", "b", 1, due(4), "s")
+        tx.intake.accept("wms.items", "v", [between], at=due(3) + timedelta(hours=9))
+        found = job_calendar(tx, {}, FIRST, date(2026, 11, 8), MORNING)
+    assert [each.name for each in found.late_files] == ["4.csv"]
+    assert found.late_files_since == due(3) + timedelta(hours=9)

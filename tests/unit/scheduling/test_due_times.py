@@ -14,7 +14,7 @@ from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
 from crossdock.config.schedules.calendar_days import WEEKDAYS
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import Due, due_between, first_due_of_dates
 from crossdock.config.schedules.schedule_config import Schedule
 
 ZONES = [
@@ -112,7 +112,7 @@ def schedules(draw: st.DrawFn, zone: str, around: date) -> Schedule:
 @given(st.data())
 @settings(max_examples=examples(120))
 def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
-    """However a span is divided, nothing is lost, repeated or out of order."""
+    """However a span is divided, nothing is lost, repeated or out of order, also of the first runs of dates."""
     span = data.draw(st.sampled_from(ODD_SPANS))
     plan = data.draw(schedules(span[0], span[1]))
     begin, end = wallclock.bounds(span)
@@ -127,6 +127,8 @@ def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
     ends = [begin, *sorted(cut for cut in cuts if cut >= begin), end]
     assert [one for since, until in pairwise(ends) for one in due_between(plan, since, until)] == whole
     assert whole == sorted(set(whole))
+    firsts = {one.business_date: one for one in reversed(whole)}
+    assert list(first_due_of_dates(plan, begin, end)) == sorted(firsts.values())
 
 
 @pytest.mark.nightly(but=["America/New_York", "Europe/Berlin", "Asia/Beirut"])

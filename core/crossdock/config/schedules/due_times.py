@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import count, takewhile
+from itertools import chain, count, islice, takewhile
 
 from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
@@ -24,17 +24,12 @@ class Due:
 
 def due_between(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """Yield what is due after *since* and not after *until*, in order. Parts of a span give the same as the whole."""
-    since, until = _utc(since), _utc(until)
-    back = timedelta(days=schedule.business_date == "previous_day")
-    latest: Due | None = None
-    for planned, day in _planned(schedule, start_of_blackouts(schedule, since), until):
-        instant = first_instant_outside(schedule, planned)
-        if instant > until:
-            return
-        found = Due(instant, day - back)
-        if instant > since and found != latest:
-            latest = found
-            yield found
+    return chain.from_iterable(_due_by_day(schedule, _utc(since), _utc(until)))
+
+
+def first_due_of_dates(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
+    """Yield the first run of `due_between` for each business date, without looking for the others."""
+    return chain.from_iterable(islice(of_day, 1) for of_day in _due_by_day(schedule, _utc(since), _utc(until)))
 
 
 def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
@@ -53,15 +48,26 @@ def runs_to_catch_up(schedule: Schedule, asked: Iterable[Due], now: datetime) ->
     return list(recent if schedule.catch_up == "all" else deque(recent, maxlen=1))
 
 
-def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, date]]:
-    """Yield the instants and local dates of all days from *since* to *until*, before blackouts move them."""
-    day = local_time(since, schedule.zone).date()
+def _due_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Iterator[Due]]:
+    planned_since = start_of_blackouts(schedule, since)
+    day = local_time(planned_since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _beginning_of_day(schedule, day) <= until:
         if runs_on(day, schedule.names, schedule.holidays, moves=moves):
-            for instant in _planned_on(schedule, day, since):
-                yield instant, day
+            yield (each for each in _due_of_day(schedule, day, planned_since, until) if each.instant > since)
         day += ONE_DAY
+
+
+def _due_of_day(schedule: Schedule, day: date, since: datetime, until: datetime) -> Iterator[Due]:
+    business_date = day - timedelta(days=schedule.business_date == "previous_day")
+    latest: datetime | None = None
+    for planned in _planned_on(schedule, day, since):
+        if latest is not None and planned <= latest:  # the clocks or a blackout move it to the same instant
+            continue
+        latest = first_instant_outside(schedule, planned)
+        if latest > until:
+            return
+        yield Due(latest, business_date)
 
 
 def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[datetime]:

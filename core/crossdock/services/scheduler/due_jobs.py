@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
 from crossdock.config.schedules.blackouts import first_instant_outside
-from crossdock.config.schedules.due_times import Due, due_after, due_between, runs_to_catch_up
+from crossdock.config.schedules.due_times import Due, due_after, due_between, first_due_of_dates, runs_to_catch_up
 from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
 from crossdock.state import ScheduledRun, SkippedRun
 
@@ -90,7 +90,8 @@ class DueJobs:
         last = known.last_finished(job)
         if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
-        return any(one.business_date == day for one in due_between(self._jobs[job].schedule, now, now + DATES_AHEAD))
+        coming = first_due_of_dates(self._jobs[job].schedule, now, now + DATES_AHEAD)
+        return any(one.business_date == day for one in coming)
 
     def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]

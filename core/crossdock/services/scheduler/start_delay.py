@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import first_due_of_dates
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DATES_AHEAD
 from crossdock.state import RunRecord, Transaction
@@ -48,5 +48,5 @@ def _has_ended(tx: Transaction, job: JobConfig, name: str, day: date, now: datet
     found = tx.scheduled_runs.of_date(name, day)
     if found:
         return all(each.finished for each in found)
-    is_due = any(each.business_date == day for each in due_between(job.schedule, now - DATES_AHEAD, now))
+    is_due = any(each.business_date == day for each in first_due_of_dates(job.schedule, now - DATES_AHEAD, now))
     return not is_due or name in tx.scheduled_runs.paused_jobs()

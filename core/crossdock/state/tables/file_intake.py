@@ -63,6 +63,13 @@ class TakenFile(NamedTuple):
         return TakenFilePlace(*self[:4])
 
 
+class AcceptedFile(NamedTuple):
+    stream: str
+    name: str
+    accepted_at: datetime
+    modified_at: datetime
+
+
 class TakenFilePlace(NamedTuple):
     """The place of a file in the order of `Intake.search`."""
 
@@ -156,6 +163,12 @@ class FileIntake:
         query = select(table.c.stream, *_FACTS).where(table.c.accepted_at.between(begin, end))
         found = self._connection.execute(query.order_by(table.c.accepted_at, table.c.stream, table.c.name).limit(limit))
         return [(stream, FileFacts(*facts)) for stream, *facts in found]
+
+    def last_accepted_between(self, begin: datetime, end: datetime, *, limit: int) -> list[AcceptedFile]:
+        """Return the last *limit* files of `accepted_between`, the newest first."""
+        query = select(*(table.c[name] for name in AcceptedFile._fields)).where(table.c.accepted_at.between(begin, end))
+        newest_first = query.order_by(table.c.accepted_at.desc(), table.c.stream, table.c.name)
+        return [AcceptedFile(*row) for row in self._connection.execute(newest_first.limit(limit))]
 
     def largest_sizes(self) -> dict[str, int]:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)

@@ -13,7 +13,7 @@ from crossdock.cli.project_and_state import load
 from crossdock.cli.records_list import INBOX, OPEN
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

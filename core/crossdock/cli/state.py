@@ -14,8 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, size_text
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text, size_text
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from crossdock.cli.printed_sentences import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.runs import run_lines
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.json_times import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks

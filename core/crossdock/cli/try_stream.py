@@ -102,7 +102,7 @@ def try_(
 
 
 def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
-    from crossdock.values.author_tracebacks import author_traceback_lines
+    from crossdock.values.author_code import author_traceback_lines
 
     try:
         return load(config)
@@ -114,7 +114,7 @@ def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
 
 def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
     """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
-    from crossdock.values.author_tracebacks import author_traceback_lines
+    from crossdock.values.author_code import author_traceback_lines
 
     settings = trial.bound.context.settings
     for item, tried in zip(shown, trial.records, strict=True):

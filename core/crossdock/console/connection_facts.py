@@ -20,8 +20,7 @@ from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs import stored_rate_limits, timing_lines
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.config_models import named_secrets
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from crossdock.services.inbox.subscriptions import open_subscriptions
 from crossdock.services.system_check import findings
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.inbox import InboxCount
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.state_words import RecordState
 
 LOOKED_AT = 50  # runs, the latest ones

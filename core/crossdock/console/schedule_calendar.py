@@ -14,8 +14,7 @@ from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.console.page_tables import Table, table
 from crossdock.services.scheduler.schedule_preview import preview_rows
 from crossdock.state import Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import counted, duration_text
 from crossdock.values.time_zones import clock_changes
 
 DAYS = 14

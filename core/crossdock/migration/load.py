@@ -26,7 +26,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 

@@ -15,7 +15,7 @@ from crossdock.errors import StateError, StoppedError
 from crossdock.migration.load_duration import next_allowed_instant
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.repeated_calls import call_repeatedly
 
 LOOKS_EVERY_S = 1.0

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
 from crossdock.pacing.bucket_share import BucketShare
-from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.pacing.bucket_store import BucketAccess, BucketState, BucketStore
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner

@@ -15,7 +15,7 @@ from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification

@@ -45,7 +45,7 @@ from crossdock.state import (
     Unchanged,
 )
 from crossdock.values.author_code import AuthorCodeError, error_of_author
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally

@@ -60,7 +60,7 @@ from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 UNITS = "smh"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crossdock.cli import terminal_output
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.terminal_output import WarningsOnly
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 if TYPE_CHECKING:
     from crossdock.migration.load_progress import WaveProgress

@@ -28,7 +28,7 @@ from crossdock.reading.formats.record_framing import (
 )
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import type_code_of
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 

@@ -18,7 +18,7 @@ from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, En
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.raw_records import raw_segments
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
 

@@ -28,11 +28,11 @@ from crossdock.reading.formats.text_decoding import (
     Prepare,
     as_text,
     decoded_pieces,
+    lacks_last_row_end,
     split_piece,
 )
 from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
-from crossdock.reading.formats.truncation import lacks_last_row_end
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 

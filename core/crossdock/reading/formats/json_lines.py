@@ -13,9 +13,8 @@ from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.raw_records import raw_lines
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
-from crossdock.reading.formats.truncation import lacks_last_row_end
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, lacks_last_row_end
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE

@@ -24,8 +24,7 @@ from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import size_text
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text, size_text
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
 from crossdock.writing.targets import platform_access

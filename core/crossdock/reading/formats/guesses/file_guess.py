@@ -27,7 +27,7 @@ from crossdock.reading.formats.guesses.table_guess import guess_table, is_sheet,
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20

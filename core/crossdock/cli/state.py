@@ -69,7 +69,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.purge import purge as purge_state
-    from crossdock.values.config_durations import parse_duration
+    from crossdock.values.config_models import parse_duration
 
     loaded = load(config)
     older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crossdock.pacing.rate_limit_estimate import UNLIMITED
+from crossdock.pacing.rate_limit import UNLIMITED
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.values.clock import Clock
 

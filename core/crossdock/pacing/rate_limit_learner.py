@@ -19,7 +19,7 @@ from dataclasses import replace
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState
 from crossdock.pacing.burst_estimator import BurstEstimator
-from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
+from crossdock.pacing.rate_limit import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
 
 REMEMBERED = 4096  # accepted requests between two refused ones; among more the bucket is not simulated

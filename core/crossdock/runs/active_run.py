@@ -17,7 +17,7 @@ from crossdock.errors import InternalError, RefusedError, StateError, as_crossdo
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun
+from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
@@ -32,7 +32,6 @@ from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.state import (
     AuditEntry,

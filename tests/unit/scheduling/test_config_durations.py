@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.values.config_durations import is_duration, parse_duration
+from crossdock.values.config_models import is_duration, parse_duration
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))

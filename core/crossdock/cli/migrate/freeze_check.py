@@ -17,7 +17,7 @@ UNITS = "smh"
 
 
 def _parse_duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.config_durations import is_duration, parse_duration
+    from crossdock.values.config_models import is_duration, parse_duration
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")

@@ -43,8 +43,8 @@ from crossdock.state.db.schema import VERSION
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_durations import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
+from crossdock.values.config_models import parse_duration
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget

@@ -8,9 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_models import ConfigModel, TimeOfDay
 from crossdock.values.time_zones import first_showing, local_time
 
 

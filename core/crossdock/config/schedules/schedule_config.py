@@ -20,16 +20,16 @@ from crossdock.config.schedules.calendar_days import (
     is_named,
     is_working_day,
 )
-from crossdock.values.config_durations import (
+from crossdock.values.config_models import (
     A_TIME,
     TIME_SCHEMA,
+    ConfigModel,
     check_time_of_day,
     duration_schema,
     is_duration,
     is_time,
     parse_duration,
 )
-from crossdock.values.config_models import ConfigModel
 from crossdock.values.time_zones import check_zone_name
 
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config

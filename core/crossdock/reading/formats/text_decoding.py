@@ -326,9 +326,7 @@ def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bo
             return False
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
         tail = file.read()
-    possible = [
-        text.encode(form) for form in _encoding_forms(encoding) for end in ends for text in (end, end + "\x1a")
-    ]
+    possible = [text.encode(form) for form in _encoding_forms(encoding) for end in ends for text in (end, end + "\x1a")]
     return not tail.endswith(tuple(possible))
 
 

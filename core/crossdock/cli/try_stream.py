@@ -195,7 +195,7 @@ def _dotted(pointer: str) -> str:
 
 
 def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
-    from crossdock.cli.fitting_table import wrapped
+    from crossdock.cli.safe_terminal_console import wrapped
     from crossdock.runs.tried_records import leaf_values
 
     if item["draft"] is not None:

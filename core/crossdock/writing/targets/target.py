@@ -220,7 +220,7 @@ class TargetResource(ResourceType):
         divided_name: How several members hold the external id, made of `name_parts`; None if one does.
         batch: The operations that are sent together; None if each has a request of its own.
         acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
-            settled and not sent; its draft is `crossdock.writing.targets.acknowledgement.Acknowledgement`.
+            settled and not sent; its draft is `crossdock.writing.targets.file_target.Acknowledgement`.
     """
 
     endpoint: EndpointProfile = EndpointProfile()

@@ -9,8 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from crossdock.config.schedules.blackouts import windows_between
-from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.console.page_tables import Table, table
 from crossdock.services.scheduler.schedule_preview import preview_rows
 from crossdock.state import Transaction

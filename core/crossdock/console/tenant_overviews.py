@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code

@@ -25,8 +25,7 @@ from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_input import RunInputFactory
-from crossdock.runs.run_report import Report
-from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.state_session import Session
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput

@@ -19,7 +19,7 @@ from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 from crossdock.values import yaml_reader
 from crossdock.values.clock import Clock
-from crossdock.values.environment_variables import escape_dollars
+from crossdock.values.yaml_reader import escape_dollars
 
 
 @dataclass(slots=True)

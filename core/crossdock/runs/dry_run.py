@@ -30,7 +30,7 @@ from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.settlement_count import expected_term, settled_term
+from crossdock.runs.run_report import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings
 from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from crossdock.config.schedules.due_times import due_between
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.state import RunsOfDate, ScheduledRun, Transaction
 from crossdock.values.display_texts import counted, duration_text
 from crossdock.values.state_words import RunState, StateWord

@@ -13,8 +13,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.comparison_after_restore import written_resources
 from crossdock.runs.run_input import RunInputFactory
-from crossdock.runs.run_report import Report
-from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings

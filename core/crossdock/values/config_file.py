@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.values import yaml_reader
-from crossdock.values.environment_variables import substitute_variables
 from crossdock.values.local_files import read_bounded
-from crossdock.values.yaml_reader import Content, Place
+from crossdock.values.yaml_reader import Content, Place, substitute_variables
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.values.config_models import is_duration, parse_duration
 
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
+from crossdock.config.schedules.schedule_config import JobConfig, jobs_in_order
 from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.platform.platform_config import Profile
 from crossdock.state.upkeep.removable_rows import MAX_AGE

@@ -17,7 +17,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from crossdock.config.schedules.due_times import due_between
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DATES_AHEAD
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import instant_text

@@ -49,10 +49,10 @@ from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.target import Target
 
 

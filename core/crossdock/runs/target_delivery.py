@@ -20,7 +20,7 @@ from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery import state_doubts
+from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
@@ -90,9 +90,9 @@ class RunningStreams:
             return
         if not tx.runs.is_restored():
             tx.unverified.clear_all()
-        elif carried_on == state_doubts.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
+        elif carried_on == in_doubt_rules.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
-            state_doubts.trust_if_settled(tx)
+            in_doubt_rules.trust_if_settled(tx)
 
     def _count_rejected_write_once(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]

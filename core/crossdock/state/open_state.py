@@ -50,8 +50,7 @@ from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
-from crossdock.state.tables.run_configs import RunConfigs
-from crossdock.state.tables.run_history import Runs
+from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.token_buckets import Buckets

@@ -15,7 +15,7 @@ from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
 from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates

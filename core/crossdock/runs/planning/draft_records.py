@@ -1,4 +1,4 @@
-"""Drafts of records. Every exception of a mapping becomes the record's dead letter, and too many of them stop the stream."""
+"""Drafts of records. An exception of a mapping becomes the record's dead letter; too many of them stop the stream."""
 
 from __future__ import annotations
 

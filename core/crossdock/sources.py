@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.stream_facts import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.pacing.retry_after import stated_wait_s
-    from crossdock.reading.formats.delimited_format import DelimitedFormat
+    from crossdock.reading.formats.delimited_layout import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
@@ -64,7 +64,7 @@ _NAMES = {
     "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",
     "mapping.cursors": "Checkpoint Cursor Window windows",
     "errors": "ConfigError RemoteError UnavailableError",
-    "reading.formats.delimited_format": "DelimitedFormat",
+    "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",

@@ -268,9 +268,9 @@ def _number_of_lines_text(number: int, limit: int) -> str:
 
 def _refuse_table(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.guesses.table_guess import is_sheet, is_table
+    from crossdock.reading.formats.guesses.table_guess import is_columnar_or_sheet, is_sheet
 
-    if is_sheet(head) or is_table(head):
+    if is_sheet(head) or is_columnar_or_sheet(head):
         kind = (
             "a sheet of Excel or OpenDocument, or another packed file" if is_sheet(head) else "a Parquet or Arrow file"
         )

@@ -12,8 +12,8 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
+from crossdock.cli.open_records_list import INBOX, OPEN, list_
 from crossdock.cli.project_and_state import load
-from crossdock.cli.records_list import INBOX, OPEN, list_
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.shared_options import (
     MOST,

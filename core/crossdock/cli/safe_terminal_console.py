@@ -43,7 +43,9 @@ class FittingTable:
             yield self._rich_table(least, options.max_width)
         else:
             yield Text(self._title, "bold")
-            yield from (Text(line, no_wrap=True, overflow="ignore") for line in self._blocks(options.max_width))
+            yield from (
+                Text(line, no_wrap=True, overflow="ignore") for line in self._lines_row_by_row(options.max_width)
+            )
 
     def _cells(self, place: int) -> list[str]:
         return [row[place] for row in self._rows]
@@ -77,7 +79,7 @@ class FittingTable:
             table.add_row(*row)
         return table
 
-    def _blocks(self, max_width: int) -> Iterator[str]:
+    def _lines_row_by_row(self, max_width: int) -> Iterator[str]:
         indent = max(map(cell_len, self._columns)) + 2
         for number, row in enumerate(self._rows):
             if number:

@@ -22,7 +22,7 @@ from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, with_code
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.page_templates import Exact
+from crossdock.values.html_templates import Exact
 from crossdock.values.serving.page_forms import Fields, Session
 
 

@@ -33,8 +33,8 @@ from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
+from crossdock.state.sidecar_files.crash_marks import CrashMarks
 from crossdock.state.sidecar_files.fence_files import FenceFiles
-from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
@@ -243,11 +243,11 @@ class State:
             self._unmarked.write(self._lease.fence)
             self._unmarked = None
 
-    def reading_marks(self) -> ReadingMarks | None:
+    def crash_marks(self) -> CrashMarks | None:
         if self._folder is None:
             return None
         with translated(self._url):
-            return ReadingMarks(self._folder / "reading.json", state_id(self._engine, self._url))
+            return CrashMarks(self._folder / "reading.json", state_id(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

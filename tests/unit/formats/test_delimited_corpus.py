@@ -10,7 +10,7 @@ from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.polars_parser import PolarsParser
 
 WHOLE = 1 << 20

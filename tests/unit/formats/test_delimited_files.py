@@ -19,7 +19,7 @@ from tests.unit.formats.layouts import Content
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import delimited_files, polars_parser, text_decoding
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
 from crossdock.values.docstring_schemas import DocumentedModel

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.copybook_columns import Table
 from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell_expression, is_invalid_cell, number_in
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS

@@ -12,14 +12,14 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.column_name_checks import check_column_names, names_to_match
-from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
+from crossdock.reading.formats.original_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
-from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import field_places, type_code_of
 from crossdock.reading.formats.strict_parser import StrictParser
@@ -40,7 +40,7 @@ from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE, internal_column
 
 if TYPE_CHECKING:
-    from crossdock.reading.formats.delimited_format import Trailer
+    from crossdock.reading.formats.delimited_layout import Trailer
 
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # limits for one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
@@ -419,7 +419,7 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
     ) -> Mapping[int, bytes]:
         if layout.row_end is not None:
             return {}
-        return raw_lines(path, lines, layout.encoding, layout.quote, name=name)
+        return bytes_of_lines(path, lines, layout.encoding, layout.quote, name=name)
 
     def places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -28,7 +28,7 @@ from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.raw_records import raw_segments
+from crossdock.reading.formats.original_bytes import bytes_of_segments
 from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
@@ -320,7 +320,7 @@ class _EdiReader(FormatReader[_L]):
 
     def raw_at(self, path: Openable, layout: _L, lines: Sequence[int], *, name: str) -> Mapping[int, bytes]:
         del layout
-        return raw_segments(path, lines, name=name)
+        return bytes_of_segments(path, lines, name=name)
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -71,8 +71,8 @@ class IntakeLog(Protocol):
         """Record that every record of the accepted files is settled or kept in the state."""
 
 
-class ReadingMarker:
-    """Marks what is read, so that an input that kills the process can be identified. This class marks nothing."""
+class CrashMarker:
+    """Marks what is read, so that the next process knows which input killed this one. This class marks nothing."""
 
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
@@ -85,8 +85,8 @@ class ReadingMarker:
         Raises RefusedError as `mark_stream`.
         """
 
-    def mark_batch(self) -> None:
-        """Mark that a batch was read."""
+    def count_batch(self) -> None:
+        """Count a batch in the mark of this thread's stream."""
 
 
 @contextmanager
@@ -205,7 +205,7 @@ class SourceContext:
     open_lists: OpenLists = field(default_factory=OpenLists)
     clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
-    reading: ReadingMarker = field(default_factory=ReadingMarker)
+    reading: CrashMarker = field(default_factory=CrashMarker)
     growth_checks: GrowthChecks = field(default_factory=GrowthChecks)
 
     def apart(self, name: str) -> SourceContext:

@@ -22,7 +22,7 @@ from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpda
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.undo.streams_to_undo import operations_of
+from crossdock.runs.undo.records_to_undo import operations_of
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,

@@ -82,7 +82,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     loaded = load(config)
     if openapi is not None:
         return compare_openapi(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.findings import findings_of
+    from crossdock.services.system_check.check import findings_of
 
     findings = list(findings_of(loaded))
     assumptions = dict(loaded.platform.assumptions())
@@ -100,7 +100,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
-    from crossdock.services.system_check.findings import findings_of
+    from crossdock.services.system_check.check import findings_of
 
     found = [
         (tenant, subject, item)

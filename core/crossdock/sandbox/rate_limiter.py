@@ -22,7 +22,7 @@ class Quota(NamedTuple):
     now: float  # seconds since the epoch
 
 
-def policy(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
+def policy_headers(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
     match dialect:
         case "draft10":
             return {"ratelimit-policy": f'"default";q={burst};w={window_s}'}
@@ -31,7 +31,7 @@ def policy(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
     return {}
 
 
-def remaining(dialect: Dialect, quota: Quota) -> dict[str, str]:
+def remaining_headers(dialect: Dialect, quota: Quota) -> dict[str, str]:
     match dialect:
         case "draft10":  # draft-ietf-httpapi-ratelimit-headers-10
             return {"ratelimit": f'"default";r={quota.left};t={quota.more_in_s}'}
@@ -80,7 +80,7 @@ class RateLimiter:
     def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
         self._buckets: dict[str, Bucket] = {}
-        self.policy_headers = policy(dialect, burst, math.ceil(burst / self._rate))
+        self.policy_headers = policy_headers(dialect, burst, math.ceil(burst / self._rate))
 
     def take(self, caller: Caller, now: float) -> dict[str, str]:
         bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
@@ -99,4 +99,4 @@ class RateLimiter:
 
     def _headers(self, left: int, more_in_s: int, full_in_s: int, now: float) -> dict[str, str]:
         quota = Quota(self._burst, left, more_in_s, full_in_s, now)
-        return {**self.policy_headers, **remaining(self._dialect, quota)}
+        return {**self.policy_headers, **remaining_headers(self._dialect, quota)}

@@ -61,9 +61,9 @@ def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
         if rng.random() < lying:
             plenty = rng.random() < 0.5
             quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
-        policy = rate_limiter.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
+        policy = rate_limiter.policy_headers(dialect, server.burst, math.ceil(server.burst / server.rate))
         advice = {} if accepted else {"retry-after": str(more)}
-        return {**policy, **rate_limiter.remaining(dialect, quota), **advice}
+        return {**policy, **rate_limiter.remaining_headers(dialect, quota), **advice}
 
     return headers
 

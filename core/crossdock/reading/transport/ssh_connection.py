@@ -34,7 +34,7 @@ OldAlgorithm = Literal[
     "hmac-sha1-96", "hmac-md5", "hmac-md5-96",
 ]  # fmt: skip
 """An unsafe algorithm of SSH that a server may be permitted to use."""
-OLD: Sequence[OldAlgorithm] = get_args(OldAlgorithm)
+OLD_ALGORITHMS: Sequence[OldAlgorithm] = get_args(OldAlgorithm)
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 _OFFERS = {  # the words for each kind of paramiko's errors
@@ -66,7 +66,7 @@ class SafeTransport(paramiko.Transport):
     def __init__(
         self, sock: Any, refused_keys: Sequence[str], permitted: Sequence[OldAlgorithm], *, max_packet: int
     ) -> None:
-        macs = [name for name in OLD if name.startswith("hmac-") and name not in permitted]
+        macs = [name for name in OLD_ALGORITHMS if name.startswith("hmac-") and name not in permitted]
         refused = {"keys": refused_keys, "macs": macs}
         super().__init__(sock, disabled_algorithms=refused, default_max_packet_size=max_packet)
         options = self.get_security_options()
@@ -87,7 +87,7 @@ class SafeTransport(paramiko.Transport):
         agreed.append(own.host_key_type)
         for cipher, mac in ((own.local_cipher, own.local_mac), (own.remote_cipher, own.remote_mac)):
             agreed += [cipher] if cipher.endswith("gcm@openssh.com") else [cipher, mac]
-        return [name for name in OLD if name in agreed]
+        return [name for name in OLD_ALGORITHMS if name in agreed]
 
     def describe_no_shared_algorithm(self, text: str) -> tuple[str, str] | None:
         """Return what the server offers instead, and what to do; None if paramiko's *text* names no kind."""
@@ -103,7 +103,7 @@ class SafeTransport(paramiko.Transport):
         offered = [name for name in self._offered.get(kind, ()) if _NAME.fullmatch(name)][:_SHOWN]
         offers = f"the server offers {', '.join(offered) or 'nothing'}, and none of {', '.join(own[kind])}"
         hint = _TOO_OLD
-        if old := next((name for name in OLD if name in offered), None):
+        if old := next((name for name in OLD_ALGORITHMS if name in offered), None):
             hint = f"{hint}; or permit it for this server, with less safety: old_algorithms: [{old}]"
         return f"no acceptable {kind}: {offers}", hint
 

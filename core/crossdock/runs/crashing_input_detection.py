@@ -42,33 +42,33 @@ class SessionCrashMarker(CrashMarker):
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:
         number = self._take_free_number()
-        self._own.place = _ReadingSlot(number, CrashMark(stream))
+        self._own.slot = _ReadingSlot(number, CrashMark(stream))
         try:
             self._put_mark(CrashMark(stream))
             yield
         finally:
             self._remove_mark()
-            self._own.place = None
+            self._own.slot = None
             self._taken.discard(number)
 
     def mark_file(self, name: str, content: str) -> None:
-        place: _ReadingSlot | None = getattr(self._own, "place", None)
-        if place is not None:
+        slot: _ReadingSlot | None = getattr(self._own, "slot", None)
+        if slot is not None:
             self._remove_mark()
-            self._put_mark(replace(place.mark, name=name, content=content, batches=0))
+            self._put_mark(replace(slot.mark, name=name, content=content, batches=0))
 
     def count_batch(self) -> None:
-        place: _ReadingSlot | None = getattr(self._own, "place", None)
-        if place is not None:
-            place.mark = replace(place.mark, batches=place.mark.batches + 1)
-            self._marks.put(place.number, place.mark)
+        slot: _ReadingSlot | None = getattr(self._own, "slot", None)
+        if slot is not None:
+            slot.mark = replace(slot.mark, batches=slot.mark.batches + 1)
+            self._marks.put(slot.number, slot.mark)
 
     def _put_mark(self, mark: CrashMark) -> None:
-        place: _ReadingSlot = self._own.place
-        place.mark = mark
-        self._marks.put(place.number, mark)
+        slot: _ReadingSlot = self._own.slot
+        slot.mark = mark
+        self._marks.put(slot.number, mark)
         if self._suspects:
-            place.suspected = self._is_suspected(mark)
+            slot.suspected = self._is_suspected(mark)
 
     def _is_suspected(self, mark: CrashMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
@@ -85,12 +85,12 @@ class SessionCrashMarker(CrashMarker):
         raise _set_aside_error(mark, killed)
 
     def _remove_mark(self) -> None:
-        place: _ReadingSlot = self._own.place
-        self._marks.put(place.number, None)
-        if place.suspected:
-            place.suspected = False
+        slot: _ReadingSlot = self._own.slot
+        self._marks.put(slot.number, None)
+        if slot.suspected:
+            slot.suspected = False
             with self._state.begin() as tx:
-                tx.crashing_inputs.forget(place.mark)
+                tx.crashing_inputs.forget(slot.mark)
 
     def _take_free_number(self) -> int:
         with self._numbers:

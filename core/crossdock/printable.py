@@ -1,4 +1,4 @@
-"""Foreign texts in a form that is safe for terminals, logs and databases.
+"""Foreign texts in a form that is safe for terminals, logs and databases, without the secrets that they repeat.
 
 Characters that are invisible, or change how the following text is shown, are written as escapes: a terminal would obey
 them, a line break would forge a line of a log, and PostgreSQL accepts no text with NUL.
@@ -7,6 +7,7 @@ them, a line break would forge a line of a log, and PostgreSQL accepts no text w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 # C0, DEL and C1, bidirectional marks and overrides, zero-width and tag characters, line separators, surrogates
 _BUT_LINE_BREAKS = (
@@ -63,3 +64,15 @@ def _escape(found: re.Match[str]) -> str:
 def _json_escape(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+MASK = "(secret)"
+SHORTEST = 8  # a shorter one is a test's secret, and part of many words
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """Replace each of *secrets* that has at least `SHORTEST` characters by `MASK`."""
+    for secret in secrets:
+        if len(secret) >= SHORTEST:
+            text = text.replace(secret, MASK)
+    return text

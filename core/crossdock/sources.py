@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.stream_facts import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.pacing.retry_after import stated_wait_s
-    from crossdock.reading.formats.delimited_format import DelimitedFormat
+    from crossdock.reading.formats.delimited_layout import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.http_auth import BasicAuth, BearerAuth, HeaderAuth, TimedAuth
     from crossdock.reading.transport.http_connection_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
-    from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
+    from crossdock.reading.transport.ssh_connection import OldAlgorithm
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
     from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
     from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
@@ -64,7 +64,7 @@ _NAMES = {
     "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",
     "mapping.cursors": "Checkpoint Cursor Window windows",
     "errors": "ConfigError RemoteError UnavailableError",
-    "reading.formats.delimited_format": "DelimitedFormat",
+    "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
@@ -99,7 +99,7 @@ _NAMES = {
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",
-    "reading.transport.ssh_algorithms": "OldAlgorithm",
+    "reading.transport.ssh_connection": "OldAlgorithm",
     "reading.wrappers.wrapping": "Wrapped WrappedIn",
 }
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}

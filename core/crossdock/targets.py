@@ -4,13 +4,11 @@ from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, TooLargeError
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord
-from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
-from crossdock.writing.targets.file_form import FileForm
 from crossdock.writing.targets.file_hand_over import HandOver, IfMissing
-from crossdock.writing.targets.file_target import FileResource, FileTarget
+from crossdock.writing.targets.file_target import ACKNOWLEDGEMENTS, FileForm, FileResource, FileTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.writing.targets.target import (
     BatchProfile,

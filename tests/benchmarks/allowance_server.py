@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 from crossdock.sandbox import SandboxSettings
 from crossdock.sandbox.app import Sandbox
 from crossdock.sandbox.fault_injection import Fault, FaultSet
-from crossdock.sandbox.rate_limit_headers import Dialect
+from crossdock.sandbox.rate_limiter import Dialect
 from crossdock.sandbox.server import server_config
 
 SEEN_PATH = "/_seen"

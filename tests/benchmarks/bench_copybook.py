@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.benchmarks import results
 
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
 GOAL = 100_000  # rows a second

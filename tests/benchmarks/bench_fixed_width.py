@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from tests.benchmarks import results
 
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
 GOAL = 500_000  # rows a second

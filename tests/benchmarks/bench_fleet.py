@@ -20,7 +20,7 @@ from sqlalchemy import event
 from tests.benchmarks import results
 
 from crossdock.cli.main import _GARBAGE_AT
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import FleetSchedule
 from crossdock.state import ScheduledRun, StateUrl, parse_url
 from crossdock.state.fleet_database import FleetDatabase, JobFacts

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.sandbox.openapi_examples import INPUTS
+from crossdock.sandbox.openapi_schemas import INPUTS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
 from crossdock.reading.sources import file_wait
-from crossdock.values.config_durations import parse_duration
+from crossdock.values.config_models import parse_duration
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,6 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
-from crossdock.migration import load_pauses
 from crossdock.migration.load import LoadChoice, LoadResult, load
 from crossdock.migration.load_progress import WaveProgress
 from crossdock.sandbox import SandboxServer
@@ -178,7 +177,7 @@ def at(hour: int) -> datetime:
 def test_a_load_waits_in_hours_without_an_allowance(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """When such hours begin, the load stops in order; when they end, it goes on; a signal ends one that waits."""
     monkeypatch.setenv("CROSSDOCK_API_KEY", migrated.platform.api_key)
-    monkeypatch.setattr(load_pauses, "LOOKS_EVERY_S", 0.05)
+    monkeypatch.setattr("crossdock.migration.load.LOOKS_EVERY_S", 0.05)
     migrated.waves(hours=[{"from": "08:00", "to": "18:00", "percent": 0}])
     clock, told, interrupt = ShiftedClock(at(7)), Told(), threading.Event()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.environment_variables import MAX_VALUES, escape_dollars, substitute_variables
+from crossdock.values.yaml_reader import MAX_SUBSTITUTED, escape_dollars, substitute_variables
 
 ENVIRONMENT = {"HOST": "wms.example.com", "EMPTY": "", "_9": "x", "DOLLAR": "${HOST}"}
 
@@ -65,6 +65,6 @@ def test_a_value_is_taken_as_it_is(before: str, value: str) -> None:
 
 def test_variables_add_a_bounded_number_of_characters() -> None:
     """A short text with a long variable in it many times does not fill the memory."""
-    assert len(substitute_variables("${A}" * 2, {"A": "x" * (MAX_VALUES // 2)})) == MAX_VALUES
+    assert len(substitute_variables("${A}" * 2, {"A": "x" * (MAX_SUBSTITUTED // 2)})) == MAX_SUBSTITUTED
     with pytest.raises(ValueError, match="variables of more than 1,048,576 characters"):
         substitute_variables("${A}" * 1_000_000, {"A": "x" * 100_000})

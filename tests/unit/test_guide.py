@@ -27,8 +27,8 @@ from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due_between
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import inbox_worker, receiver, webhook_endpoints, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.values.python_config_reader import read_values
+from crossdock.values.config_file import read_values
 from crossdock.values.yaml_reader import dumped, parse
 
 

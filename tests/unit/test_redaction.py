@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.values.redaction import redacted
+from crossdock.printable import redacted
 
 
 def test_each_secret_is_masked_wherever_it_stands() -> None:

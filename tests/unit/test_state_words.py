@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli import records_list
+from crossdock.cli import open_records_list
 from crossdock.cli.main import cli
 from crossdock.console import fleet_report_page
 from crossdock.reading.sources import input_summary
@@ -36,7 +36,7 @@ def test_states_are_those_of_the_words() -> None:
     assert set(fleet_report_page._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
-    assert set(records_list._STATES) == {state.option for state in RecordState}
+    assert set(open_records_list._STATES) == {state.option for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
     assert set(get_args(input_summary.InputState)) == set(InputState)

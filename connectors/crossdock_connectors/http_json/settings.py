@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
-from crossdock.values.config_durations import duration_schema, is_duration
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_models import duration_schema, finding_at, is_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets

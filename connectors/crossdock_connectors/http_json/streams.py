@@ -29,7 +29,7 @@ from crossdock.sources import (
     windows,
 )
 from crossdock.values import exact_json
-from crossdock.values.config_durations import parse_duration
+from crossdock.values.config_models import parse_duration
 from crossdock.values.json_paths import (
     MISSING,
     at_path,

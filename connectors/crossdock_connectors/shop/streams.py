@@ -97,7 +97,7 @@ class Dialect(ABC, Generic[S]):
         """Yield rows as `invoices` for the orders with these keys, and for those with these credit notes."""
 
     @abstractmethod
-    def fetched_stock(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_of_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
@@ -281,7 +281,7 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.fetched_stock(ctx, _texts(keys))
+        yield from self.dialect.stock_of_keys(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         return self.dialect.lot(record)

@@ -66,11 +66,11 @@ class Products:
     namespace: str | None
     aliases: Mapping[str, str]
 
-    def sku(self, theirs: str) -> str:
+    def own_sku(self, theirs: str) -> str:
         return self.aliases.get(theirs, theirs)
 
     def reference(self, theirs: str, own_key: tuple[str, ...]) -> Reference:
         """Return the product with the 3PL's SKU *theirs*, whose key in the 3PL's list of products is *own_key*."""
         if self.namespace is None:
             return Reference("product", own_key)
-        return Reference("product", self.sku(theirs), self.namespace)
+        return Reference("product", self.own_sku(theirs), self.namespace)

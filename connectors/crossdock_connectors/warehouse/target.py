@@ -21,8 +21,7 @@ from crossdock.targets import (
     HandOver,
     IfMissing,
 )
-from crossdock.values.config_durations import parse_duration
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_models import finding_at, parse_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.draft_models import ResourceKey
 from crossdock_connectors.file_members import FileMembers, file_resource

@@ -89,7 +89,7 @@ def demo(
 
 
 def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
-    from crossdock.cli import plan, records_list, terminal_output
+    from crossdock.cli import open_records_list, plan, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo import demo_folder, effects_check
     from crossdock.writing.targets import platform_access
@@ -111,7 +111,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 _heading(console, f"Day {day}: crossdock records list")
-                ctx.invoke(records_list.list_, config=config)
+                ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder.write_exports(3, folder / "day-3")
         effects = effects_check.check_effects(loaded, reports)

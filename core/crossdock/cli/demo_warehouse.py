@@ -28,7 +28,7 @@ def run(
     *,
     as_json: bool,
 ) -> dict[str, object]:
-    from crossdock.cli import records_list, terminal_output
+    from crossdock.cli import open_records_list, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo.warehouse import warehouse_demo
     from crossdock.writing.targets import platform_access
@@ -49,7 +49,7 @@ def run(
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 heading(console, f"Night {number}: crossdock records list")
-                ctx.invoke(records_list.list_, config=config)
+                ctx.invoke(open_records_list.list_, config=config)
             if number < len(_NIGHTS):
                 demo.let_warehouse_work(night)
         orders = list(_orders(loaded, demo))

@@ -1,10 +1,14 @@
-"""``crossdock init`` and ``crossdock check``."""
+"""``crossdock init`` and ``crossdock check``.
+
+``--openapi FILE`` compares the platform's OpenAPI document with what is sent to the platform.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -17,6 +21,7 @@ from crossdock.errors import ConfigError, with_code
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.connector import Finding
+    from crossdock.platform.openapi_members import Difference
 
 
 @click.command(
@@ -76,10 +81,8 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
         return _check_fleet(FleetStates(fleet, fleet_base(config)), as_json=as_json)
     loaded = load(config)
     if openapi is not None:
-        from crossdock.cli import openapi_check
-
-        return openapi_check.check(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.findings import findings_of
+        return compare_openapi(loaded, openapi, as_json=as_json)
+    from crossdock.services.system_check.check import findings_of
 
     findings = list(findings_of(loaded))
     assumptions = dict(loaded.platform.assumptions())
@@ -97,7 +100,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
-    from crossdock.services.system_check.findings import findings_of
+    from crossdock.services.system_check.check import findings_of
 
     found = [
         (tenant, subject, item)
@@ -112,3 +115,41 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
 
 def _finding_line(subject: str, item: Finding) -> str:
     return f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {with_code(item.text, item.code)}"
+
+
+def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
+    """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
+    from crossdock.platform import openapi_comparison, openapi_file
+    from crossdock.resources import ResourceName
+
+    document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
+    found = openapi_comparison.compare(
+        document, loaded.platform, resources, loaded.looked_up_resources, loaded.deleted_resources
+    )
+    failing = [each for each in found if each.is_error]
+    if as_json:
+        listed = [
+            {"where": each.where, "what": each.what, "fix": each.fix or None, "error": each.is_error} for each in found
+        ]
+        terminal_output.print_json({"file": str(path), "resources": list(resources), "differences": listed})
+    else:
+        _print(path, resources, failing, [each for each in found if not each.is_error])
+    return 3 if failing else 0
+
+
+def _print(path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]) -> None:
+    console = terminal_output.output_console()
+    named = ", ".join(resources)
+    if not failing and not others:
+        terminal_output.print_lines(console, f"ok    {path} describes what is sent for {named}")
+        return
+    terminal_output.print_lines(console, f"{path} compared with what is sent for {named}")
+    for title, rows in (("Requests would fail", failing), ("Some records may be rejected", others)):
+        if rows:
+            columns = ("where", "what", "fix")
+            shown = [(each.where, each.what, each.fix) for each in rows]
+            console.print()
+            console.print(terminal_output.table(title, columns, shown))
+    settings = list(dict.fromkeys(each.fix for each in (*failing, *others) if each.fix))
+    if settings:
+        terminal_output.print_lines(console, "\n".join(["", "Settings to try:", *(f"  {each}" for each in settings)]))

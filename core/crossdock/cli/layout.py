@@ -1,7 +1,8 @@
-"""``crossdock layout``: how the layout of a file reads it."""
+"""``crossdock layout``: how the layout of a file reads it, and the file that a record makes for a partner."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
@@ -11,16 +12,64 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.layout_write import write
+from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import CommandGroup, as_json, check_utf8, common_options, help_example
+from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.formats.first_records import FirstRecords
     from crossdock.reading.wrappers.wrapper import WrapperSettings
+
+
+@click.command(
+    "write",
+    epilog=help_example(
+        "crossdock layout write shop.orders --record SO-17 --raw",
+        "crossdock layout write shop.orders --record SO-17 -o SO-17.csv",
+    ),
+)
+@click.argument("stream", callback=check_utf8)
+@click.option("--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=check_utf8)
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
+@click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
+@common_options
+def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool) -> None:
+    """Show the file that the next sync would hand over for one record alone, or the last file that had it.
+
+    Nothing is handed over, and no number is used up.
+    """
+    from crossdock.runs.record_file_preview import file_of_record
+    from crossdock.values.local_files import replace_file
+    from crossdock.values.record_keys import key_text
+
+    if not raw and out is None:
+        raise ConfigError(
+            "the file may have personal values: give --raw to show it, or -o FILE", code="personal_data_withheld"
+        )
+    place = absolute_path(out)
+    loaded = load(config)
+    check_writable(place)
+    if stream not in loaded.scope_by_stream:
+        loaded.selected_streams([stream])
+        raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
+    name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())
+    if place is not None:
+        replace_file(place, body)
+    if as_json:
+        content = base64.b64encode(body).decode() if raw else None
+        terminal_output.print_json({"name": name, "bytes": len(body), "content_base64": content})
+        return
+    say(f"{name}, {counted(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
+    if raw:
+        terminal_output.print_lines(
+            terminal_output.output_console(), body.decode("utf-8", "backslashreplace").rstrip("\n")
+        )
+
 
 _MOST = 1000  # records are held in memory
 _WIDTH = 70  # positions side by side: a line has 80 columns
@@ -219,9 +268,9 @@ def _number_of_lines_text(number: int, limit: int) -> str:
 
 def _refuse_table(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.guesses.table_guess import is_sheet, is_table
+    from crossdock.reading.formats.guesses.table_guess import is_columnar_or_sheet, is_sheet
 
-    if is_sheet(head) or is_table(head):
+    if is_sheet(head) or is_columnar_or_sheet(head):
         kind = (
             "a sheet of Excel or OpenDocument, or another packed file" if is_sheet(head) else "a Parquet or Arrow file"
         )

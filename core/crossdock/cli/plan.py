@@ -243,7 +243,7 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
 
 
 def _sending_time_text(forecast: Forecast) -> str:
-    from crossdock.values.display_times import duration_text
+    from crossdock.values.display_texts import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""

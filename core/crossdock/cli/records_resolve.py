@@ -14,8 +14,7 @@ from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

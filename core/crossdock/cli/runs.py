@@ -18,8 +18,7 @@ from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
 

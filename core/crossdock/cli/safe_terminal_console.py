@@ -1,14 +1,106 @@
-"""A console that shows foreign text without control characters, markup or broken keys."""
+"""A terminal console that shows foreign text without control characters, markup or broken keys; its tables and bars.
+
+A table that is too wide for the terminal becomes blocks of lines, one for each row. A block has no line for an empty
+cell or a count of 0. Durations have the same form as in all other output.
+"""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Column, Table
 from rich.text import Text
 
-from crossdock.cli.fitting_table import FittingTable, wrapped
 from crossdock.printable import printable
+from crossdock.values.display_texts import duration_text
+
+SENTENCES = frozenset({"fix", "note", "step", "value", "waits for", "what", "why"})  # columns that may be wrapped
+_NARROWEST, _GAP = 24, 2  # least width of a column of sentences that has longer ones; between columns
+
+
+class FittingTable:
+    """Wraps only columns in `SENTENCES`: keys can only be copied from one line. Leaves out empty columns."""
+
+    def __init__(
+        self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]
+    ) -> None:
+        used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+        self._title, self._numbers = printable(title), numbers
+        self._columns = [printable(columns[place]) for place in used]
+        self._rows = [[printable(row[place]) for place in used] for row in rows]
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self._rows:
+            yield Text.assemble((self._title, "bold"), ": none")
+            return
+        least = [self._least_width(place) for place in range(len(self._columns))]
+        if sum(least) + _GAP * (len(least) - 1) <= options.max_width:
+            yield self._rich_table(least, options.max_width)
+        else:
+            yield Text(self._title, "bold")
+            yield from (
+                Text(line, no_wrap=True, overflow="ignore") for line in self._lines_row_by_row(options.max_width)
+            )
+
+    def _cells(self, place: int) -> list[str]:
+        return [row[place] for row in self._rows]
+
+    def _least_width(self, place: int) -> int:
+        column, cells = self._columns[place], self._cells(place)
+        widest, head = max(map(cell_len, cells)), _longest_word(column)
+        if column not in SENTENCES:
+            return max(widest, head)
+        return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
+
+    def _rich_table(self, least: Sequence[int], max_width: int) -> Table:
+        """Return the table. Sentences are wrapped first, then headings."""
+        whole = sum(
+            width if column in SENTENCES else max(width, cell_len(column))
+            for column, width in zip(self._columns, least, strict=True)
+        )
+        is_narrow = whole + _GAP * (len(least) - 1) > max_width
+        table = Table(title=self._title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table.header_style = "dim"
+        for column, width in zip(self._columns, least, strict=True):
+            is_sentence = column in SENTENCES
+            table.add_column(
+                Text(column, no_wrap=False),
+                justify="right" if column in self._numbers else "left",
+                no_wrap=not is_sentence,
+                min_width=width,
+                width=width if is_narrow and not is_sentence else None,
+            )
+        for row in self._rows:
+            table.add_row(*row)
+        return table
+
+    def _lines_row_by_row(self, max_width: int) -> Iterator[str]:
+        indent = max(map(cell_len, self._columns)) + 2
+        for number, row in enumerate(self._rows):
+            if number:
+                yield ""
+            for column, cell in zip(self._columns, row, strict=True):
+                lines = wrapped(cell, max_width - indent) if column in SENTENCES else [cell]
+                if cell and not (cell == "0" and column in self._numbers):
+                    yield column + " " * (indent - cell_len(column)) + lines[0]
+                    yield from (" " * indent + line for line in lines[1:])
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    wrapper = textwrap.TextWrapper(
+        max(width, 1), break_long_words=False, break_on_hyphens=False, replace_whitespace=False, expand_tabs=False
+    )
+    return wrapper.wrap(text) or [""]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split(" ")))
+
 
 _UNBOUNDED = 100_000  # characters
 
@@ -41,3 +133,66 @@ class PlainConsole(Console):
 
     def _wrapped(self, text: str) -> Text:
         return Text("\n".join(wrapped(printable(text), self.width)))
+
+
+_BAR, _LEAST_BAR = 40, 10  # widths
+
+
+class Elapsed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(duration_text(task.elapsed or 0))
+
+
+class Remaining(ProgressColumn):
+    """The estimated remaining time of a stage; empty if it is unknown, or if the task itself shows it."""
+
+    max_refresh = 0.5  # seconds
+
+    def render(self, task: Task) -> Text:
+        remaining = task.time_remaining if task.total and not task.fields.get("tells") else None
+        return Text(f"{duration_text(remaining)} left" if remaining else "")
+
+
+class FittingBars(Progress):
+    """Progress of stages. On a narrow terminal the bar is shorter, and the least important parts are left out."""
+
+    def __init__(self, console: Console) -> None:
+        self._screen = console
+        self._stage, self._rate, self._tokens = map(_text, ("description", "fields[rate]", "fields[tokens]"))
+        self._bar = BarColumn(None, table_column=Column(max_width=_BAR))
+        self._done = MofNCompleteColumn(table_column=_whole())
+        self._elapsed, self._remaining = Elapsed(_whole()), Remaining(_whole())
+        shown = self._stage, self._bar, self._done, self._rate, self._tokens, self._elapsed, self._remaining
+        super().__init__(*shown, console=console, transient=True)
+
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        shown, listed = list(self.columns), list(tasks)
+        every = self.columns
+        for column in (self._bar, self._elapsed, self._rate, self._remaining, self._tokens):
+            if self._width(shown, listed) <= self._screen.width:
+                break
+            shown.remove(column)
+        self.columns = tuple(shown)
+        try:
+            return super().make_tasks_table(listed)
+        finally:
+            self.columns = every
+
+    def _width(self, shown: Iterable[str | ProgressColumn], tasks: list[Task]) -> int:
+        columns = [column for column in shown if isinstance(column, ProgressColumn)]
+        visible = [task for task in tasks if task.visible]
+        least = (
+            _LEAST_BAR
+            if column is self._bar
+            else max((self._screen.measure(column(task)).maximum for task in visible), default=0)
+            for column in columns
+        )
+        return sum(least) + max(0, len(columns) - 1)
+
+
+def _text(name: str) -> TextColumn:
+    return TextColumn(f"{{task.{name}}}", markup=False, table_column=_whole())
+
+
+def _whole() -> Column:
+    return Column(no_wrap=True, overflow="ellipsis")

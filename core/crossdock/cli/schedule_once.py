@@ -15,7 +15,7 @@ from crossdock.cli.printed_sentences import say
 from crossdock.cli.service import interruptible_service
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.job_config import jobs_in_order
+from crossdock.config.schedules.schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
 from crossdock.runs.run_attempt import Attempt

@@ -14,8 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, size_text
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text, size_text
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.purge import purge as purge_state
-    from crossdock.values.config_durations import parse_duration
+    from crossdock.values.config_models import parse_duration
 
     loaded = load(config)
     older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than

@@ -12,8 +12,7 @@ from crossdock.cli.printed_sentences import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.runs import run_lines
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.json_times import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks
@@ -22,7 +21,7 @@ if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does 
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from crossdock.cli.fitting_table import FittingTable
+    from crossdock.cli.safe_terminal_console import FittingTable
     from crossdock.errors import CrossdockError
 
 SHOWN_WAIT, LONG_WAIT = (
@@ -58,7 +57,7 @@ def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
 ) -> FittingTable:
     """Return a table for `output_console`, which never breaks a value. *numbers* names the columns that align right."""
-    from crossdock.cli.fitting_table import FittingTable
+    from crossdock.cli.safe_terminal_console import FittingTable
 
     return FittingTable(title, columns, [[_cell_text(cell) for cell in row] for row in rows], numbers)
 
@@ -146,7 +145,7 @@ def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
     if not console.is_terminal:
         yield WarningsOnly()
         return
-    from crossdock.cli.progress_bars import FittingBars
+    from crossdock.cli.safe_terminal_console import FittingBars
 
     with FittingBars(console) as bars:
         yield _ProgressBars(bars)

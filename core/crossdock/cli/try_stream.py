@@ -102,7 +102,7 @@ def try_(
 
 
 def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
-    from crossdock.values.author_tracebacks import author_traceback_lines
+    from crossdock.values.author_code import author_traceback_lines
 
     try:
         return load(config)
@@ -114,7 +114,7 @@ def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
 
 def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
     """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
-    from crossdock.values.author_tracebacks import author_traceback_lines
+    from crossdock.values.author_code import author_traceback_lines
 
     settings = trial.bound.context.settings
     for item, tried in zip(shown, trial.records, strict=True):
@@ -195,7 +195,7 @@ def _dotted(pointer: str) -> str:
 
 
 def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
-    from crossdock.cli.fitting_table import wrapped
+    from crossdock.cli.safe_terminal_console import wrapped
     from crossdock.runs.tried_records import leaf_values
 
     if item["draft"] is not None:

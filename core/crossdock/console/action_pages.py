@@ -18,7 +18,7 @@ from crossdock.console.visits import PageError, Visit
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
 from crossdock.values.actor import Actor
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.serving.page_forms import Fields as FormFields
 
 _COLUMNS = ("started", "what", "by", "reason", "result")

@@ -13,8 +13,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.forecast import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.records import REASONS
 
 Fields = Mapping[str, str]

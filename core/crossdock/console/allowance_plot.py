@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from crossdock.runs.timing_lines import Sample
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks the area
 

@@ -11,7 +11,7 @@ from crossdock.console.page_tables import Link
 from crossdock.console.records import project_or_problem
 from crossdock.console.visits import Visit
 from crossdock.state import PendingApproval, Scope, Transaction
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 _SAMPLE = 20  # records of each
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
 from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
 from crossdock.runs.month_summary import month_name
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import duration_text, instant_text
 from crossdock.values.state_words import RunState, StateWord
 
 BY_HAND = "started by hand"

@@ -15,13 +15,12 @@ from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, text_with_code, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import limit_text
+from crossdock.pacing.rate_limit import limit_text
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs import stored_rate_limits, timing_lines
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.config_models import named_secrets
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 
 @dataclass(frozen=True, slots=True)

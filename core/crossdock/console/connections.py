@@ -18,11 +18,10 @@ from crossdock.console.partner_requests import partner_requests
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, with_code
 from crossdock.services.inbox.subscriptions import open_subscriptions
-from crossdock.services.system_check import findings
+from crossdock.services.system_check import check
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.inbox import InboxCount
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.state_words import RecordState
 
 LOOKED_AT = 50  # runs, the latest ones
@@ -73,9 +72,9 @@ def check_connections(visit: Visit) -> Response:
     chosen = _chosen_connection(visit, project)
     with partner_requests():
         if chosen is None:
-            found = list(findings.findings_of(project))
+            found = list(check.findings_of(project))
         else:
-            found = [(chosen.name, each) for each in findings.findings_of_connection(project, chosen)]
+            found = [(chosen.name, each) for each in check.findings_of_connection(project, chosen)]
     failed = sum(not finding.ok for _, finding in found)
     rows = (("ok" if each.ok else "FAIL", subject, with_code(each.text, each.code)) for subject, each in found)
     return visit.show(

@@ -11,7 +11,7 @@ from crossdock.console.records import query_parameter
 from crossdock.console.runs import run_of_address
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 _LISTED = 100
 _NUMBERS = ("stream", "operation", "records")

@@ -9,8 +9,7 @@ from datetime import datetime
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, table
 from crossdock.state import RunRecord
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.run_messages import error_texts
 
 _COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")

@@ -12,8 +12,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.records import query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 from crossdock.values.record_keys import key_parts_of, key_text
 
 _LISTED = 50

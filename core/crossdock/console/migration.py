@@ -21,8 +21,7 @@ from crossdock.migration.sign_off_report import exceptions_of
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_classes import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 from crossdock.values.state_words import RecordState
 from crossdock.values.tally import OpenCounts
 

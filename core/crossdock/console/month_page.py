@@ -24,7 +24,7 @@ from crossdock.runs.month_summary import (
     month_summary,
     parse_month,
 )
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import duration_text, instant_text
 
 _DAYS = ("business date", "runs", "delivered", "rejected", "requests", "throttled", "open at its end")
 _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")

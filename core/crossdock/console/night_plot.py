@@ -10,8 +10,7 @@ from crossdock.console.allowance_plot import HEIGHT, WIDTH, Band, Plot, bands_of
 from crossdock.console.page_tables import Rectangle
 from crossdock.runs import timing_lines
 from crossdock.state import RunRecord
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 NIGHT = timedelta(hours=24)
 REFUSALS_HEIGHT = 40

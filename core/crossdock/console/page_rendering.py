@@ -12,7 +12,7 @@ from crossdock.printable import printable
 from crossdock.values.local_files import replace_file
 
 if TYPE_CHECKING:
-    from crossdock.values.page_templates import PageTemplates
+    from crossdock.values.html_templates import PageTemplates
 
 MAX_TEXT = 500  # characters: most that a page shows of one text
 
@@ -38,7 +38,7 @@ def write(path: Path, page: str) -> None:
 @cache
 def _templates() -> PageTemplates:
     """Load the templates with the first page, because few commands make one."""
-    from crossdock.values.page_templates import PageTemplates  # noqa: PLC0415  it imports jinja2
+    from crossdock.values.html_templates import PageTemplates  # noqa: PLC0415  it imports jinja2
 
     return PageTemplates("crossdock.console", shown=_printable_and_cut)
 

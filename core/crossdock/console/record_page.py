@@ -28,8 +28,7 @@ from crossdock.runs.record_trace import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
-from crossdock.values.display_texts import place_text
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text, place_text
 from crossdock.values.state_words import RecordState
 from crossdock.writing.targets.payload_comparison import PERSONAL
 

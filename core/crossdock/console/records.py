@@ -20,7 +20,7 @@ from crossdock.runs.open_records import Item
 from crossdock.runs.record_trace import RecordHistory, RecordSearch
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Transaction
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.state_words import BY_URGENCY, RecordState
 
 _LISTED = 50

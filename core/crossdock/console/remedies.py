@@ -9,8 +9,7 @@ from datetime import datetime
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
 from crossdock.console.visits import tenant_address
 from crossdock.errors import with_code
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.state_words import RecordState
 

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from crossdock.console.connection_facts import bucket_level_text
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 
 def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:

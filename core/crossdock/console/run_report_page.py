@@ -28,8 +28,7 @@ from crossdock.state.queries.run_details import (
     StreamReasonCount,
     summed_by_reason_code,
 )
-from crossdock.values.display_texts import counted, parents_text
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text, parents_text
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RecordTerm, RunState, StateWord
 from crossdock.writing.delivery.senders import PersonalDataMasks

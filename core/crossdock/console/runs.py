@@ -17,7 +17,7 @@ from crossdock.console.run_report_page import Reader
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import duration_text, instant_text
 from crossdock.writing.delivery.senders import PersonalDataMasks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from crossdock.config.schedules.blackouts import windows_between
-from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.console.page_tables import Table, table
 from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_days
 from crossdock.state import Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import counted, duration_text
 from crossdock.values.time_zones import clock_changes
 
 DAYS = 14

@@ -24,8 +24,7 @@ from crossdock.console.visits import Visit
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.state import RunConfig, Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 _SETTINGS = ("setting", "value", "from")
 _FILES = ("file", "changed")

@@ -12,8 +12,7 @@ from crossdock.console.page_tables import Cell, Table, table
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
-from crossdock.values.display_texts import aligned_decimals, counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import aligned_decimals, counted, instant_text
 
 Report = Mapping[str, Any]
 _SIDES = ("source", "state", "platform")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crossdock.config.schedules.due_times import Due, first_due_of_dates
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
@@ -19,7 +19,7 @@ from crossdock.services.scheduler.start_delay import StartDelay, start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.run_messages import RunMessage
 
 FRESH_S = 5.0

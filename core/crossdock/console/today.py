@@ -13,8 +13,7 @@ from crossdock.console.remedies import Remedy, next_step, remedies
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, worst_first
 from crossdock.console.visits import Visit, address, tenant_address
 from crossdock.errors import text_with_code
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 _COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what to do")
 _REMEDIES = ("since", "what", "what to do")

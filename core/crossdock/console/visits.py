@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.console import assets, page_rendering
 from crossdock.console.background_readings import BackgroundReadings
 from crossdock.console.people import Person, Role
@@ -22,7 +22,7 @@ from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, with_code
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.page_templates import Exact
+from crossdock.values.html_templates import Exact
 from crossdock.values.serving.page_forms import Fields, Session
 
 

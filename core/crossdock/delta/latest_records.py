@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -18,13 +18,6 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.order_positions import TimeNotations
 from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_after_last_deletion
-from crossdock.delta.repeated_keys import (
-    RepeatedKeys,
-    RepeatedRows,
-    has_unique_keys,
-    refuse_contradictions,
-    without_superseded_by_later_batches,
-)
 from crossdock.delta.row_preparation import (
     BEFORE,
     DELETED,
@@ -40,6 +33,8 @@ from crossdock.delta.row_preparation import (
     is_added_column,
     keys_only,
     prepare,
+    rows_with_keys,
+    split_by_key,
 )
 from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.state_comparison import KeyOrder
@@ -50,6 +45,90 @@ from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cel
 from crossdock.state import DeadLetter
 from crossdock.values.records import JSON, LINE, RawBatch, cells_named, internal_column
 from crossdock.values.tally import Tally
+
+EXAMPLES = 5
+_PLACES = 3  # of each example
+
+
+class RepeatedKey(NamedTuple):
+    """A key and the places where it is listed: the first places, and the last one that counts."""
+
+    key: str
+    places: tuple[str, ...]
+
+
+class RepeatedKeys(NamedTuple):
+    number: int = 0
+    examples: tuple[RepeatedKey, ...] = ()
+
+
+class RepeatedRows:
+    """Rows of a scan with the same key. *last* has the row that counts for each key."""
+
+    def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
+        self._number = 0 if last is None else last.height
+        self._last = self._listed = pl.DataFrame()
+        if last is not None and listed is not None:
+            is_row = pl.col(LINE) > 0 if DELETED not in last.columns else ~pl.col(DELETED) & (pl.col(LINE) > 0)
+            self._last = last.filter(is_row).head(EXAMPLES)
+            self._listed = listed.filter(pl.col(LINE) > 0).join(self._last, on=KEY_HASH, how="semi")
+
+    def repeated_keys(
+        self,
+        records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
+        place: Callable[[int, int], str],
+        *,
+        with_examples: bool,
+    ) -> RepeatedKeys:
+        """Return the number of repeated keys; *with_examples*, also the first keys with their places."""
+        if not with_examples or not self._last.height:
+            return RepeatedKeys(self._number)
+        examples = []
+        for each in records(self._last):
+            rows = self._listed.filter(pl.col(KEY_HASH) == pl.lit(each.identity.key_hash, pl.UInt128))
+            places = [place(*row) for row in rows.sort(UNIT, LINE)[[UNIT, LINE]].rows()]
+            kept = places if len(places) <= _PLACES else [*places[: _PLACES - 1], places[-1]]
+            examples.append(RepeatedKey(each.identity.key, tuple(kept)))
+        return RepeatedKeys(self._number, tuple(examples))
+
+
+def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
+    """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted."""
+    differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
+    if differing.height:
+        # with its type: polars infers at most 127 bits for a literal
+        is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
+        first, second = (place(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
+        hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
+        raise RefusedError(
+            f"duplicate of the record at {first}, with different content",
+            where=second,
+            hint=hint,
+            code="records_repeated",
+        )
+
+
+def without_superseded_by_later_batches(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Remove candidates that a later batch contradicts. Keys that a batch names as deleted have `LINE` 0."""
+    if DELETED not in candidates.columns:
+        return candidates
+    is_named, of_key = pl.col(DELETED) & (pl.col(LINE) == 0), pl.col(KEY_HASH)
+    named_in = pl.when(is_named).then(pl.col(UNIT)).max().over(of_key)
+    row_in = pl.when(~is_named).then(pl.col(UNIT)).max().over(of_key)
+    later_row = (row_in >= named_in).fill_null(value=False)
+    return candidates.filter(
+        pl.when(later_row).then(~is_named).otherwise(named_in.is_null() | (is_named & (pl.col(UNIT) == named_in)))
+    )
+
+
+def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
+    """Return whether no key occurs twice. With *matched_once*, only the rows that are not `SAME` are searched."""
+    keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
+    others = keys.filter(~candidates[SAME])[KEY_HASH]
+    if matched_once and len(others) < keys.height / 10:
+        return others.n_unique() == rows_with_keys(keys, others).height == len(others)
+    return sum(part[KEY_HASH].n_unique() for (part,) in split_by_key(keys)) == keys.height
+
 
 ROWS = internal_column("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed

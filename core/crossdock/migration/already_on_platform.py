@@ -16,13 +16,12 @@ from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.reading.sources.run_context import READS, SourceContext
+from crossdock.reading.sources.run_context import READS, SourceContext, run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_matches
 from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

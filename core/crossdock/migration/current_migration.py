@@ -13,7 +13,7 @@ from crossdock.migration.waves import NumberedWave, migration_config
 from crossdock.runs.audited_changes import logged_change
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from crossdock.migration.waves import migration_config, wave_streams
 from crossdock.runs.audited_changes import Change, logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 from crossdock.values.json_times import time_text
 
 

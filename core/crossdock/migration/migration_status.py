@@ -16,8 +16,7 @@ from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 _SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 

@@ -21,7 +21,7 @@ from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 
 def sign_off(

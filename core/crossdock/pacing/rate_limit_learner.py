@@ -1,17 +1,292 @@
-"""Learns the rate limit from reports of the server, or else from refused requests."""
+"""Learns the rate limit from reports of the server, or else from accepted and refused requests.
+
+A refused request shows that the bucket is empty. Requests are then sent at an even speed, slightly above the estimate,
+until the next one is refused. The requests accepted in between, divided by the time, are the rate to within one token
+and the noise of requests that overlap, so each such interval is longer and its estimate more accurate than the one
+before.
+
+A bucket of one token stays empty or full, whatever was sent before; there the range between the speeds that it accepts
+and refuses is narrowed instead.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import pairwise
 
-from crossdock.pacing.answered_requests import AnsweredRequest
-from crossdock.pacing.bucket_access import BucketAccess
-from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.burst_estimator import BurstEstimator
-from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.bucket_store import BucketAccess, BucketState
+from crossdock.pacing.rate_limit import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
-from crossdock.pacing.rate_search import ACCURACY, CAREFUL_STEP, RateSearch
+
+EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance
+ROUNDING = 0.05  # in tokens
+
+
+class BurstEstimator:
+    """Observes the bucket from the start of a run until it is first empty.
+
+    Args:
+        known: The burst that an earlier run learned or that is configured; None if unknown.
+        full: Whether the bucket is full at the start, as far as is known.
+    """
+
+    def __init__(self, known: int | None = None, *, full: bool) -> None:
+        self._known, self._full = known, full
+        self._samples: list[BucketSample] = []
+        self._empty: BucketSample | None = None
+
+    @property
+    def is_observing(self) -> bool:
+        return self._full and self._empty is None
+
+    def add_accepted(self, sample: BucketSample) -> None:
+        """Record that a request was accepted; *sample* counts it."""
+        if not self.is_observing:
+            return
+        if len(self._samples) < EACH or sample.at >= self._samples[-1].at + STEP_S:
+            self._samples.append(sample)
+
+    def add_empty(self, sample: BucketSample) -> None:
+        """Record that the bucket was empty. Only the first time after an accepted request counts."""
+        if self._empty is None and self._samples:
+            self._empty = sample
+
+    def fix_burst(self, rate_per_s: float) -> None:
+        """Keep the burst that follows from this rate, whatever the rate becomes."""
+        self._known, self._full = self.burst(rate_per_s), False
+
+    def mean_accepted_per_s(self) -> float:
+        """Return the rate of accepted requests, which is above the bucket's, or it would not be empty."""
+        if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
+            return 1.0
+        return self._empty.rate_since(self._samples[0])
+
+    def burst(self, rate_per_s: float) -> int | None:
+        """Return the burst of a bucket of this rate, at most the known one; None if it was not full at the start or
+        has not been empty.
+
+        After a slow start the bucket stays full for a while, so the highest level at any sample counts.
+        """
+        end = self._empty
+        if end is None or not self._full:
+            return self._known
+        if self._known is not None and end.accepted - self._samples[0].accepted >= self._known:
+            return self._known
+        held = (end.accepted - one.accepted - rate_per_s * (end.at - one.at) for one in self._samples)
+        gaps = [later.at - one.at for one, later in pairwise([*self._samples, end])]
+        # a bucket of one token accepts no two requests as close to each other as ones of which it refused the second
+        least = 2 if min(gaps[:-1], default=math.inf) <= gaps[-1] else 1
+        return max(least, math.ceil(max(held) + 1 - ROUNDING))
+
+
+REMEMBERED = 4096  # accepted requests between two refused ones; among more the bucket is not simulated
+ACCURACY = 0.005  # relative, of a known rate; one in 200 requests is refused while it is measured
+STEP_TOKENS = 2  # tokens beyond the estimate that are spent at one speed before the next higher one
+FIRST_STEP, MAX_STEP = 0.5, 1.0  # growth of the speed, which doubles while nothing is refused
+CAREFUL_STEP = 0.1  # growth with many requests in flight, unless `MOST_REFUSED` permits more
+MOST_REFUSED = 2  # requests in flight beyond what is added meanwhile
+QUIET_STEP = 0.01  # growth of a known speed, at first
+QUIET_REQUESTS = 1000  # accepted requests until a known rate begins to rise, in case the limit has been raised
+REACHED = 0.5  # of a speed; one that is not used shows nothing
+LEAST = 0.9  # of a rate that an earlier run accepted, without being sure
+SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
+SHORTEST_S = 1e-6  # answers may arrive at once
+HALVINGS = 20
+
+
+class RateSearch:
+    """The search for the rate of one bucket.
+
+    Args:
+        rate_per_s: What an earlier run learned; None if nothing is known.
+        burst: Estimates the burst from the rate.
+        sure: Whether the rate is known, so that no search is needed.
+        accepted: How many requests were accepted before.
+
+    Attributes:
+        rate_per_s: The rate to send at; None until two requests were refused.
+        accepted_per_s: The highest rate that was accepted for long, to begin the next run with.
+        least_per_s: What the bucket gives in any case, in all likelihood.
+        sure: Whether `accepted_per_s` is the limit.
+    """
+
+    def __init__(self, rate_per_s: float | None, burst: BurstEstimator, *, sure: bool, accepted: int = 0) -> None:
+        self.rate_per_s = self.accepted_per_s = rate_per_s
+        self.sure, self._burst, self._size = sure, burst, burst.burst(0.0)
+        self.least_per_s = _least_rate(rate_per_s, sure=sure)
+        self._empty_at: float | None = None
+        self._accepted_until_empty = accepted
+        self._at_speed = 0  # accepted requests
+        self._speed_since, self._counted_since = -math.inf, -math.inf
+        self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
+        self._refused_per_s = math.inf
+        self._step, self._rising = FIRST_STEP, False
+
+    def adopt(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
+        """Adopt what another user of the bucket has learned, and the speed at which it sends."""
+        if rate_per_s != self.accepted_per_s or sure != self.sure:
+            self.accepted_per_s, self.least_per_s = rate_per_s, _least_rate(rate_per_s, sure=sure)
+            self.sure, self._step = sure, QUIET_STEP if sure else FIRST_STEP
+        self.rate_per_s, self._at_speed, self._rising = speed, 0, speed != rate_per_s
+
+    def begin(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
+        """Begin with a rate that was not measured, and send faster by *step* at first."""
+        self._continue_at(rate_per_s, step)
+
+    def record_accepted(self, request: AnsweredRequest, reserve: int = 0) -> bool:
+        """Record an accepted request. Return whether that has changed a rate.
+
+        Args:
+            reserve: Tokens that are spent at too high a speed before a request is refused.
+        """
+        self._times.append(request.sample.at)
+        if self.rate_per_s is None or not request.paced or request.sent_at < self._speed_since:
+            return False
+        self._at_speed += 1
+        if self._at_speed == 1:
+            self._counted_since = request.sent_at
+        is_known = (self.sure or self._empty_at is None) and not self._rising
+        # what is in flight at too high a speed is refused
+        self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
+        tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error
+        needed = QUIET_REQUESTS if is_known else tokens / self._step
+        reached = self._at_speed > self.rate_per_s * REACHED * (request.answered_at - self._counted_since)
+        if self._at_speed < needed or not (is_known or reached):
+            return False
+        before = self.rate_per_s, self.sure
+        self._raise_rate(self.rate_per_s, self._rate_shown_by_acceptance(request, reserve, self.rate_per_s))
+        if before != (self.rate_per_s, self.sure):
+            self._speed_since = request.answered_at
+        return True
+
+    def record_refused(self, request: AnsweredRequest) -> None:
+        """Record that a request was refused because the bucket was empty."""
+        sample = request.sample
+        count = sample.accepted - self._accepted_until_empty
+        self._learn_from_refusal(sample.at, count, request.max_sample_error)
+        self._speed_since = request.answered_at
+        if count > 0:
+            self._empty_at, self._accepted_until_empty = sample.at, sample.accepted
+            self._times.clear()
+        if self.rate_per_s is not None:
+            self._size = self._burst.burst(self.rate_per_s)
+            if self.sure:
+                self._burst.fix_burst(self.rate_per_s)
+        self._at_speed, self._rising = 0, False
+
+    def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
+        """Return the rate that is shown by acceptance at *speed* until now."""
+        if reserve + request.max_sample_error < STEP_TOKENS or self._empty_at is None:
+            return speed  # the level was not enough to hide that it is too fast
+        count = request.sample.accepted - self._accepted_until_empty - 1 - request.max_sample_error
+        return max(self.least_per_s or 0.0, min(speed, count / max(SHORTEST_S, request.sample.at - self._empty_at)))
+
+    def _raise_rate(self, speed: float, shown_per_s: float) -> None:
+        if (self.sure or self._empty_at is None) and not self._rising:
+            self._step, self._refused_per_s = QUIET_STEP, math.inf
+        elif not self.sure and self._empty_at is not None:
+            self.accepted_per_s = shown_per_s
+            if self._refused_per_s <= shown_per_s * (1 + ACCURACY):
+                self._fix_rate(shown_per_s)
+                return
+            if self._refused_per_s <= speed * (1 + ACCURACY):  # it may have been found too low
+                if self._at_speed < QUIET_REQUESTS:
+                    return
+                self._step, self._refused_per_s = QUIET_STEP, math.inf
+        most = speed + (self._refused_per_s - speed) / 3
+        self.rate_per_s = min(FASTEST_PER_S, speed * (1 + self._step), most)
+        self._step = min(MAX_STEP, 2 * self._step)
+        self._at_speed, self._rising = 0, True
+
+    def _learn_from_refusal(self, at: float, count: int, noise: float) -> None:
+        speed, began = self.rate_per_s, self._empty_at
+        if began is None:  # the level was not known
+            if self._rising:
+                self.rate_per_s, self._step = self.accepted_per_s, QUIET_STEP
+        elif count <= 0:
+            if speed is not None:
+                self._continue_at(speed / 2, FIRST_STEP)
+        elif speed is not None and self._size == 1:
+            self._narrow_range(speed, count)
+        else:
+            self._measure_between_refusals(began, at, count, noise)
+
+    def _measure_between_refusals(self, began: float, at: float, count: int, noise: float) -> None:
+        """Learn from the requests between two instants at which the bucket was empty."""
+        least, most = (max(0.0, count + error) / (at - began) for error in (-1 - noise, 1 + noise))
+        low, high = least, most
+        if len(self._times) == count:  # neither too many to keep, nor those of other users
+            low = max(
+                least,
+                _simulated_rate(self._times, BucketSample(began, 0, 1 + noise), BucketSample(at, 0, 0), self._burst_at),
+            )
+            high = max(
+                low,
+                _simulated_rate(self._times, BucketSample(began, 0, 0), BucketSample(at, 0, 1 + noise), self._burst_at),
+            )
+        known = self.accepted_per_s
+        if self.sure and known is not None and low <= known <= high:
+            self.rate_per_s, self._step = known, QUIET_STEP
+            return
+        if self.rate_per_s is not None:  # from an empty bucket only a speed above the rate is refused
+            high = max(low, min(high, self.rate_per_s))
+        self._refused_per_s, width, self.least_per_s = high, high - low, max(0.0, 2 * low - high)
+        if high - low <= 2 * ACCURACY * low:
+            self._fix_rate(low)
+        elif high > 4 * low:
+            self._continue_at(count / (at - began), FIRST_STEP)
+        else:
+            self._continue_at((low + high) / 2 + width / 8, width / (low + high) / 2)
+
+    def _narrow_range(self, speed: float, count: int) -> None:
+        """Record that a bucket of one token refused a request at this speed."""
+        low, self._refused_per_s = self.accepted_per_s or 0.0, speed
+        if low >= speed * (1 - ACCURACY):
+            low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
+            self._continue_at(low, FIRST_STEP)
+        elif low * (1 + ACCURACY) >= speed:
+            self._fix_rate(low)
+        else:
+            self.sure, self.rate_per_s = False, low + (speed - low) / 3
+            self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
+
+    def _continue_at(self, speed: float, step: float) -> None:
+        self.rate_per_s, self.sure, self._step = speed, False, step
+        self.accepted_per_s = speed
+        self.least_per_s = min(self.least_per_s or speed, speed)
+
+    def _fix_rate(self, rate_per_s: float) -> None:
+        self.rate_per_s = self.accepted_per_s = self.least_per_s = rate_per_s
+        self.sure, self._at_speed, self._rising = True, 0, False
+
+    def _burst_at(self, rate_per_s: float) -> int:
+        return self._burst.burst(rate_per_s) or 1
+
+
+def _least_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
+    return rate_per_s if sure or rate_per_s is None else LEAST * rate_per_s
+
+
+def _simulated_rate(
+    times: Iterable[float], begin: BucketSample, end: BucketSample, burst_at: Callable[[float], int]
+) -> float:
+    """Return the rate at which a bucket, from which a token is taken at *times*, reaches the level of *end*."""
+    low, high = math.log(SLOWEST_PER_S), math.log(FASTEST_PER_S)
+    for _ in range(HALVINGS):
+        rate = math.exp((low + high) / 2)
+        burst, level, last = burst_at(rate), begin.level, begin.at
+        for time in times:
+            level, last = min(burst, level + rate * (time - last)) - 1, time
+        if level + rate * (end.at - last) < end.level:
+            low = math.log(rate)
+        else:
+            high = math.log(rate)
+    return math.exp((low + high) / 2)
+
 
 FIRST_PER_S = 1.0  # while nothing is known of a bucket whose level is reported
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known from the added tokens

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification

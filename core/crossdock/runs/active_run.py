@@ -17,7 +17,7 @@ from crossdock.errors import InternalError, RefusedError, StateError, as_crossdo
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun
+from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
@@ -25,14 +25,12 @@ from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_input import RunInputFactory
-from crossdock.runs.run_report import Report
-from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.state_session import Session
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.state import (
     AuditEntry,
@@ -45,16 +43,16 @@ from crossdock.state import (
     Unchanged,
 )
 from crossdock.values.author_code import AuthorCodeError, error_of_author
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.target import Target
 
 

@@ -44,7 +44,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                     yield batch
                     continue
                 latest = batch.source
-                bound.context.run.reading.mark_batch()
+                bound.context.run.reading.count_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
                 yield guard.wrap(whole_list.with_place(batch))

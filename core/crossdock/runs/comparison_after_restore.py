@@ -191,7 +191,7 @@ class BindingVerification:
 
     def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:
-            self._mark_verified_without_look_up(target, resource)
+            self._believe_bindings_without_look_ups(target, resource)
             return
         comparison = self._new_comparison(target, resource)
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with {target.name}")
@@ -221,7 +221,7 @@ class BindingVerification:
                 code="records_unverified",
             )
 
-    def _mark_verified_without_look_up(self, target: Target, resource: str) -> None:
+    def _believe_bindings_without_look_ups(self, target: Target, resource: str) -> None:
         """Verify the bindings to a target that cannot be asked, as one that takes files. New records are in doubt."""
 
         def believed(tx: Transaction) -> bool:

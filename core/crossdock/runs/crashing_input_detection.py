@@ -14,25 +14,25 @@ from pathlib import Path
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.run_context import ReadingMarker
+from crossdock.reading.sources.run_context import CrashMarker
 from crossdock.state import State
-from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+from crossdock.state.sidecar_files.crash_marks import CrashMark, CrashMarks
 from crossdock.values import yaml_reader
 from crossdock.values.clock import Clock
-from crossdock.values.environment_variables import escape_dollars
+from crossdock.values.yaml_reader import escape_dollars
 
 
 @dataclass(slots=True)
 class _ReadingSlot:
     number: int
-    mark: ReadingMark
+    mark: CrashMark
     suspected: bool = False
 
 
-class MarkedReading(ReadingMarker):
+class SessionCrashMarker(CrashMarker):
     """Marks what the runs of one session read. *kills* returns whether reading a stream kills another process."""
 
-    def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
+    def __init__(self, state: State, marks: CrashMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
         self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
         with state.read_only() as tx:
             self._suspects = tx.crashing_inputs.has_any()
@@ -42,35 +42,35 @@ class MarkedReading(ReadingMarker):
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:
         number = self._take_free_number()
-        self._own.place = _ReadingSlot(number, ReadingMark(stream))
+        self._own.slot = _ReadingSlot(number, CrashMark(stream))
         try:
-            self._put_mark(ReadingMark(stream))
+            self._put_mark(CrashMark(stream))
             yield
         finally:
             self._remove_mark()
-            self._own.place = None
+            self._own.slot = None
             self._taken.discard(number)
 
     def mark_file(self, name: str, content: str) -> None:
-        place: _ReadingSlot | None = getattr(self._own, "place", None)
-        if place is not None:
+        slot: _ReadingSlot | None = getattr(self._own, "slot", None)
+        if slot is not None:
             self._remove_mark()
-            self._put_mark(replace(place.mark, name=name, content=content, batches=0))
+            self._put_mark(replace(slot.mark, name=name, content=content, batches=0))
 
-    def mark_batch(self) -> None:
-        place: _ReadingSlot | None = getattr(self._own, "place", None)
-        if place is not None:
-            place.mark = replace(place.mark, batches=place.mark.batches + 1)
-            self._marks.put(place.number, place.mark)
+    def count_batch(self) -> None:
+        slot: _ReadingSlot | None = getattr(self._own, "slot", None)
+        if slot is not None:
+            slot.mark = replace(slot.mark, batches=slot.mark.batches + 1)
+            self._marks.put(slot.number, slot.mark)
 
-    def _put_mark(self, mark: ReadingMark) -> None:
-        place: _ReadingSlot = self._own.place
-        place.mark = mark
-        self._marks.put(place.number, mark)
+    def _put_mark(self, mark: CrashMark) -> None:
+        slot: _ReadingSlot = self._own.slot
+        slot.mark = mark
+        self._marks.put(slot.number, mark)
         if self._suspects:
-            place.suspected = self._is_suspected(mark)
+            slot.suspected = self._is_suspected(mark)
 
-    def _is_suspected(self, mark: ReadingMark) -> bool:
+    def _is_suspected(self, mark: CrashMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
         with self._state.read_only() as tx:
             found = tx.crashing_inputs.get(mark)
@@ -85,12 +85,12 @@ class MarkedReading(ReadingMarker):
         raise _set_aside_error(mark, killed)
 
     def _remove_mark(self) -> None:
-        place: _ReadingSlot = self._own.place
-        self._marks.put(place.number, None)
-        if place.suspected:
-            place.suspected = False
+        slot: _ReadingSlot = self._own.slot
+        self._marks.put(slot.number, None)
+        if slot.suspected:
+            slot.suspected = False
             with self._state.begin() as tx:
-                tx.crashing_inputs.forget(place.mark)
+                tx.crashing_inputs.forget(slot.mark)
 
     def _take_free_number(self) -> int:
         with self._numbers:
@@ -100,11 +100,11 @@ class MarkedReading(ReadingMarker):
 
 
 @contextmanager
-def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[ReadingMarker]:
+def crash_marker(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[CrashMarker]:
     """Take over the marks of a killed process, and mark what is read in the block. The lease must be held."""
-    marks = state.reading_marks()
+    marks = state.crash_marks()
     if marks is None:
-        yield ReadingMarker()
+        yield CrashMarker()
         return
     if left := marks.left_by_killed_process():
         with state.begin() as tx:
@@ -112,12 +112,12 @@ def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> 
                 tx.crashing_inputs.record_kill(mark, at=clock.now())
     marks.open()
     try:
-        yield MarkedReading(state, marks, clock, kills)
+        yield SessionCrashMarker(state, marks, clock, kills)
     finally:
         marks.close()
 
 
-def _set_aside_error(mark: ReadingMark, killed: int) -> RefusedError:
+def _set_aside_error(mark: CrashMark, killed: int) -> RefusedError:
     again = f"to read it once more, for example with more memory: crossdock state readmit {mark.stream}"
     if mark.name:
         message = f"is set aside, because reading it has killed the process {killed} times"

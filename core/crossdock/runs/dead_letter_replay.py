@@ -8,7 +8,7 @@ from dataclasses import replace
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
 from crossdock.runs import stream_input
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates

@@ -15,8 +15,8 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.reading.sources.run_context import ClosingStack, SourceContext
+from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.reading.sources.run_context import ClosingStack, SourceContext, run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_possible_adoptions
 from crossdock.runs.files_for_targets import PlannedFiles
@@ -25,14 +25,13 @@ from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
 from crossdock.runs.planning import undo_in_progress, update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.deferred_deletes import DeferredDeletes
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.settlement_count import expected_term, settled_term
+from crossdock.runs.run_report import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State

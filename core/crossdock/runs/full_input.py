@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta, not_listed
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.stream_input import StreamInput

@@ -10,10 +10,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from operator import itemgetter
 
 from crossdock.config.schedules.due_times import first_due_of_dates
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.state import RunsOfDate, ScheduledRun, Transaction
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import counted, duration_text
 from crossdock.values.state_words import RunState, StateWord
 
 CAUGHT_UP = timedelta(hours=1)  # a run that begins so long after it was due was missed before

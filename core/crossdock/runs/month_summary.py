@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.runs.job_calendar import JobCalendar, LateFile, job_calendar
 from crossdock.state import RunRecord, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED

@@ -19,7 +19,7 @@ from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.followed_record_fetch import FollowedRecordFetch
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.state_session import Session

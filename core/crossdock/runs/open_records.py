@@ -15,8 +15,7 @@ from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
-from crossdock.values.display_texts import parents_text, place_text
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text, parents_text, place_text
 from crossdock.values.record_keys import key_text
 from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState

@@ -12,8 +12,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.record_trace import RecordHistory
 from crossdock.state import Transaction
 from crossdock.values import exact_json
-from crossdock.values.display_texts import parents_text, place_text
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text, parents_text, place_text
 from crossdock.writing.targets.payload_comparison import member_differences
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 EARLIER = 14  # runs that one is compared with: a daily job has two weekends among them
 _ENOUGH = 5  # completed runs, below which nothing is unusual

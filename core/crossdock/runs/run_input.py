@@ -7,7 +7,7 @@ from typing import Protocol
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates

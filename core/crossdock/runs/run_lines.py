@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 Line = tuple[str | int, ...]
 BALANCE = {

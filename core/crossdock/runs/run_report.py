@@ -1,21 +1,25 @@
-"""The report of a run for people, scripts and its exit code."""
+"""The report of a run for people, scripts and its exit code, and the counts of its tallies (law 3)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
-from crossdock.state import RunRecord
+from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, remarks_by_stream, streams_document, warnings_of
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
+
+if TYPE_CHECKING:
+    from crossdock.writing.delivery.settlement import Settlement
+    from crossdock.writing.targets.target import Target
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 
@@ -145,3 +149,58 @@ class Report:
             "open": self.all_open.as_json(),
             **streams_document(self.accounts(), self.messages),
         }
+
+
+class SettlementCount:
+    """Counts each operation once, in the tally of its stream. `resuming` has the ids that an earlier run left."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._opened: set[tuple[str, int]] = set()  # records with a settled first step
+        self.resuming: set[int] = set()
+
+    def count_carried_over(self, intents: Sequence[Intent]) -> None:
+        """Count what an earlier run left. The record of a first step waits, and is counted with the waiting ones."""
+        for intent in intents:
+            if intent.step != "open":
+                self._report.tally(intent.identity.stream).count("carried_over")
+
+    def count(self, item: Settlement) -> bool:
+        """Count a settled operation. Return False for the first of two steps, whose record continues to wait."""
+        intent, identity = item.intent, item.intent.identity
+        tally = self._report.tally(identity.stream)
+        record = identity.stream, identity.key_hash
+        if intent.step != "open":
+            first_time = intent.operation == "create" or record in self._opened
+            tally.count("carried_over", item.acknowledged)
+            tally.count(settled_term(item, first_time=first_time))
+            return True
+        if intent.operation == "create":  # otherwise it was taken over
+            self._opened.add(record)
+        if intent.status == "rejected":  # the record no longer waits
+            tally.count("carried_over", intent.id in self.resuming)
+            tally.count("rejected")
+        return False
+
+
+def settled_term(item: Settlement, *, first_time: bool) -> Term:
+    intent = item.intent
+    if intent.status in {"rejected", "handed_over"}:
+        return "rejected" if intent.status == "rejected" else "handed_over"
+    if intent.status != "delivered":
+        return "carried_on"
+    return "suppressed" if item.untouched else delivered_term(intent.operation, first_time=first_time)
+
+
+def expected_term(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
+    """Return the term of an operation that *target* takes; see `delivered_term`."""
+    kind = target.resources.get(resource)  # a connection may have lost it
+    is_awaited = kind is not None and kind.batch is not None and kind.batch.acknowledged_within_s is not None
+    return "handed_over" if is_awaited else delivered_term(operation, first_time=first_time)
+
+
+def delivered_term(operation: str, *, first_time: bool) -> Term:
+    """Return the term of a delivered operation. *first_time* means that this run creates the record, even in two."""
+    if operation == "delete":
+        return "deleted"
+    return "created" if first_time else "updated"

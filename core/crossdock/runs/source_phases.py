@@ -15,10 +15,9 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.followed_record_fetch import FollowedRecordFetch
-from crossdock.runs.gone_records import is_reading_due
+from crossdock.runs.gone_records import SecondReading, is_reading_due
 from crossdock.runs.planning.snapshot_proof import Completeness
 from crossdock.runs.read_parts import ReadParts, UnsortedError
-from crossdock.runs.second_reading import SecondReading
 from crossdock.state import State, Transaction
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally

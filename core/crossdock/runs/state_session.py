@@ -14,13 +14,12 @@ from crossdock.config.project.effective_config import effective_of
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.pacing.allowance import Allowance
-from crossdock.pacing.bucket_share import BucketShare
+from crossdock.pacing.allowance import Allowance, BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
-from crossdock.reading.sources.run_context import READS, ReadingMarker
+from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.runs import run_attempt
-from crossdock.runs.crashing_input_detection import kills_process, marked_reading
+from crossdock.runs.crashing_input_detection import crash_marker, kills_process
 from crossdock.runs.run_attempt import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
@@ -57,7 +56,7 @@ class Session:
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
         self._width, self._earlier, self._stack = width, earlier, stack
-        self.reading: ReadingMarker = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
+        self.reading: CrashMarker = stack.enter_context(crash_marker(state, clock, partial(kills_process, project)))
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()

@@ -21,7 +21,7 @@ from crossdock.runs.checked_batches import guarded_stream_method
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.runs.planning.contributions import Contributions
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.references import untrimmed_keys
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot

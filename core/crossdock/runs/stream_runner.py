@@ -16,7 +16,7 @@ from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.deferred_deletes import DeferredDeletes
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References

@@ -19,11 +19,10 @@ from crossdock.delta.records_of_rows import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import elements_of
-from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext, run_folder
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.draft_records import draft_of_record
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock

@@ -13,15 +13,14 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.comparison_after_restore import written_resources
 from crossdock.runs.run_input import RunInputFactory
-from crossdock.runs.run_report import Report
-from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery import state_doubts
+from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
@@ -91,9 +90,9 @@ class RunningStreams:
             return
         if not tx.runs.is_restored():
             tx.unverified.clear_all()
-        elif carried_on == state_doubts.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
+        elif carried_on == in_doubt_rules.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
-            state_doubts.trust_if_settled(tx)
+            in_doubt_rules.trust_if_settled(tx)
 
     def _count_rejected_write_once(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]

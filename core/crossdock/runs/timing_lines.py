@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord

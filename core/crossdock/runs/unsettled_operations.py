@@ -10,7 +10,7 @@ from datetime import datetime
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.references import placeholder
-from crossdock.runs.settlement_count import expected_term
+from crossdock.runs.run_report import expected_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_rules import is_held_back, may_be_executed_since_backup, rule_for

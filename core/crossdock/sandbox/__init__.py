@@ -1,7 +1,7 @@
 """The sandbox: an emulation of the platform on this machine. What its specification leaves open is marked as assumed.
 
 Input: HTTP requests. Output: the platform's answers, signed webhooks, faults on demand, and a log of effects. It shares
-only the resources, the errors, `crossdock.values.serving` and `crossdock.values.page_templates` with the rest of
+only the resources, the errors, `crossdock.values.serving` and `crossdock.values.html_templates` with the rest of
 crossdock, so that one side finds the mistakes of the other.
 """
 

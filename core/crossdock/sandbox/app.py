@@ -27,7 +27,6 @@ from crossdock.sandbox import (
     json_codec,
     oauth_clients,
     oauth_endpoints,
-    oauth_tokens,
     openapi_document,
     openapi_schemas,
     page_routes,
@@ -45,8 +44,7 @@ from crossdock.sandbox.oauth_clients import OAuthClients
 from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
 from crossdock.sandbox.page_routes import SandboxPage
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
-from crossdock.sandbox.rate_limit_headers import Dialect
-from crossdock.sandbox.rate_limiter import RateLimiter
+from crossdock.sandbox.rate_limiter import Dialect, RateLimiter
 from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.resource_paths import find_route
 from crossdock.sandbox.rfc3339 import instant_text
@@ -266,7 +264,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _authenticate_and_execute(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         try:
-            find_token = partial(oauth_tokens.find_caller, self._reader, now=call.now)
+            find_token = partial(oauth_clients.find_caller, self._reader, now=call.now)
             call.caller = access_control.authenticate(self.keys, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
             if call.path.startswith(webhook_paths.PREFIX):

@@ -1,4 +1,7 @@
-"""The OAuth clients of a data directory. As with API keys, any process may create, list and revoke them."""
+"""The OAuth clients of a data directory, and their access tokens, of which only the SHA-256 is stored.
+
+As with API keys, any process may create, list and revoke clients. A token is valid until it expires or is revoked.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import database, general_ledger
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import SLUG, TENANT, NewCredential, check_tenant, narrowed_scope_text, scope_text
 from crossdock.sandbox.body_validation import parsed_model
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
@@ -152,3 +156,40 @@ def _add_or_refuse(clients: OAuthClients, wanted: _NewClient) -> tuple[OAuthClie
 
 def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
+
+
+class AccessToken(NamedTuple):
+    """The stored part of a token. Times are seconds since the epoch, on the sandbox's clock."""
+
+    client: str
+    scopes: str
+    issued_at: float
+    expires_at: float
+
+
+def issue(connection: sqlite3.Connection, client: OAuthClient, scopes: str, now: float, life_s: int) -> str:
+    """Store a new token and return it. Expired tokens are deleted."""
+    token = f"sbt_{secrets.token_hex(32)}"
+    connection.execute("DELETE FROM oauth_tokens WHERE expires_at <= ?", (now,))
+    values = (_hash(token), client.id, scopes, now, now + life_s)
+    connection.execute("INSERT INTO oauth_tokens VALUES (?, ?, ?, ?, ?)", values)
+    return token
+
+
+def find(connection: sqlite3.Connection, token: str, now: float) -> AccessToken | None:
+    query = "SELECT client, scopes, issued_at, expires_at FROM oauth_tokens WHERE token_hash = ? AND expires_at > ?"
+    row = connection.execute(query, (_hash(token), now)).fetchone()
+    return AccessToken(*row) if row else None
+
+
+def find_caller(connection: sqlite3.Connection, token: str, now: float) -> Caller | None:
+    row = connection.execute(
+        "SELECT client.id, client.tenant, token.token_hash, token.scopes, client.scopes FROM oauth_tokens AS token"
+        " JOIN oauth_clients AS client ON client.id = token.client WHERE token_hash = ? AND expires_at > ?",
+        (_hash(token), now),
+    ).fetchone()
+    return Caller(*row) if row else None
+
+
+def revoke(connection: sqlite3.Connection, token: str) -> None:
+    connection.execute("DELETE FROM oauth_tokens WHERE token_hash = ?", (_hash(token),))

@@ -11,8 +11,7 @@ import yaml
 
 from crossdock.sandbox import json_codec, openapi_schemas, read_operations, webhook_openapi
 from crossdock.sandbox.api_keys import SLUG
-from crossdock.sandbox.openapi_examples import EXAMPLES
-from crossdock.sandbox.openapi_schemas import ASSUMED, id_schema
+from crossdock.sandbox.openapi_schemas import ASSUMED, EXAMPLES, id_schema
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
 from crossdock.sandbox.scopes import SCOPES, required_scope, scope_description

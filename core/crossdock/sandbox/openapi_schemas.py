@@ -1,4 +1,6 @@
-"""JSON Schemas of everything on the wire, generated from the wire models and extended by the sandbox's own rules."""
+"""JSON Schemas of everything on the wire, generated from the wire models and extended by the sandbox's own rules. The
+examples and the descriptions of members are in a YAML file.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,49 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import yaml
 from iso3166 import countries_by_alpha2
 from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.sandbox import webhook_openapi
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
-from crossdock.sandbox.openapi_examples import DESCRIPTIONS, EXAMPLES, sample_id
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.values.docstring_schemas import DocumentedModel
+
+_TEXT = files("crossdock.sandbox").joinpath("openapi_examples.yaml").read_text("utf-8")
+_DATA: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_TEXT)
+_AT = "2026-11-20T09:30:00.000000Z"
+
+DESCRIPTIONS: Mapping[str, str] = _DATA["descriptions"]
+INPUTS: Mapping[str, Mapping[str, Any]] = _DATA["inputs"]
+_STORED = {
+    f"Stored{name}": {**body, **_DATA["added"][name], "createdAt": _AT, "updatedAt": _AT}
+    for name, body in INPUTS.items()
+}
+_OTHERS = _DATA["others"]
+EXAMPLES: Mapping[str, Any] = {
+    **INPUTS,
+    **_STORED,
+    **_OTHERS,
+    **{f"{name}Page": {"data": [_STORED[f"Stored{name}"]], "nextCursor": None} for name in INPUTS},
+    "EntryPage": {"data": [_OTHERS["Entry"]], "nextCursor": None},
+    "OrderCreated": {"type": "order.created", "timestamp": _AT, "data": _STORED["StoredOrder"]},
+    "InventoryLotMoved": {"type": "inventory.lot_moved", "timestamp": _AT, "data": _OTHERS["StoredMovement"]},
+    "InvoiceApproved": {
+        "type": "invoice.approved",
+        "timestamp": _AT,
+        "data": {**_STORED["StoredInvoice"], "status": "approved"},
+    },
+}
+
+
+def sample_id(prefix: str) -> str:
+    return f"{prefix}_19a8b2c3d014be07c9d52f1a3"
+
 
 Json = dict[str, Any]
 

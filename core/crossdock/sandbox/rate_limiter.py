@@ -1,14 +1,54 @@
-"""The rate limit: a token bucket for each credential."""
+"""The rate limit: a token bucket for each credential, and the headers that report it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.rate_limit_headers import Dialect, Quota
+
+Dialect = Literal["draft10", "draft07", "triple", "x-ratelimit", "none"]
+
+
+class Quota(NamedTuple):
+    """The state of a token bucket; times are whole seconds, rounded up."""
+
+    burst: int
+    left: int
+    more_in_s: int  # until there is one more token
+    full_in_s: int  # until the bucket is full, which most dialects call the reset
+    now: float  # seconds since the epoch
+
+
+def policy_headers(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
+    match dialect:
+        case "draft10":
+            return {"ratelimit-policy": f'"default";q={burst};w={window_s}'}
+        case "draft07":
+            return {"ratelimit-policy": f"{burst};w={window_s}"}
+    return {}
+
+
+def remaining_headers(dialect: Dialect, quota: Quota) -> dict[str, str]:
+    match dialect:
+        case "draft10":  # draft-ietf-httpapi-ratelimit-headers-10
+            return {"ratelimit": f'"default";r={quota.left};t={quota.more_in_s}'}
+        case "draft07":  # its version 07: one dictionary
+            return {"ratelimit": f"limit={quota.burst}, remaining={quota.left}, reset={quota.full_in_s}"}
+        case "triple":  # its versions up to 06: three fields
+            return _triple("ratelimit", quota, quota.full_in_s)
+        case "x-ratelimit":  # older and widespread: the reset is a time since the epoch
+            return _triple("x-ratelimit", quota, math.ceil(quota.now) + quota.full_in_s)
+        case "none":
+            return {}
+
+
+def _triple(prefix: str, quota: Quota, reset: int) -> dict[str, str]:
+    values = {"limit": quota.burst, "remaining": quota.left, "reset": reset}
+    return {f"{prefix}-{name}": str(value) for name, value in values.items()}
+
 
 _ROUNDING = 1e-9  # a client that waits exactly long enough is not refused for the last bit of a float
 
@@ -40,7 +80,7 @@ class RateLimiter:
     def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
         self._buckets: dict[str, Bucket] = {}
-        self.policy_headers = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
+        self.policy_headers = policy_headers(dialect, burst, math.ceil(burst / self._rate))
 
     def take(self, caller: Caller, now: float) -> dict[str, str]:
         bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
@@ -59,4 +99,4 @@ class RateLimiter:
 
     def _headers(self, left: int, more_in_s: int, full_in_s: int, now: float) -> dict[str, str]:
         quota = Quota(self._burst, left, more_in_s, full_in_s, now)
-        return {**self.policy_headers, **rate_limit_headers.remaining(self._dialect, quota)}
+        return {**self.policy_headers, **remaining_headers(self._dialect, quota)}

@@ -5,8 +5,7 @@ Input: facts of runs, in transactions. Output: the same facts after a kill at an
 sub-packages; only this package imports SQLAlchemy.
 """
 
-from crossdock.state.db.database_url import parse_url
-from crossdock.state.db.engine import PinnedTenant, StateUrl
+from crossdock.state.db.engine import PinnedTenant, StateUrl, parse_url
 from crossdock.state.expected_state import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.open_state import State, Transaction, create_or_upgrade
 from crossdock.state.queries.record_history import FoundRecord
@@ -23,8 +22,7 @@ from crossdock.state.tables.migrations import Migration, MigrationPart, Migratio
 from crossdock.state.tables.pending_approvals import PendingApproval
 from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step
 from crossdock.state.tables.removed_input_digests import Digests
-from crossdock.state.tables.run_configs import RunConfig
-from crossdock.state.tables.run_history import RunRecord, RunResult, RunsOfDate
+from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots import PastSnapshot
 from crossdock.state.tables.token_buckets import SharedBucket

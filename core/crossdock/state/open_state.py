@@ -33,8 +33,8 @@ from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
+from crossdock.state.sidecar_files.crash_marks import CrashMarks
 from crossdock.state.sidecar_files.fence_files import FenceFiles
-from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
@@ -50,8 +50,7 @@ from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
-from crossdock.state.tables.run_configs import RunConfigs
-from crossdock.state.tables.run_history import Runs
+from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.token_buckets import Buckets
@@ -60,7 +59,7 @@ from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -244,11 +243,11 @@ class State:
             self._unmarked.write(self._lease.fence)
             self._unmarked = None
 
-    def reading_marks(self) -> ReadingMarks | None:
+    def crash_marks(self) -> CrashMarks | None:
         if self._folder is None:
             return None
         with translated(self._url):
-            return ReadingMarks(self._folder / "reading.json", state_id(self._engine, self._url))
+            return CrashMarks(self._folder / "reading.json", state_id(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

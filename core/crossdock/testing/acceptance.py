@@ -58,7 +58,7 @@ class SyncAcceptance(DisturbedCommands):
             assert expected, "the example delivers nothing"
 
             disturbed, random = make("disturbed"), Random(self.seed)  # noqa: S311  reproducible on purpose
-            self.shown("crossdock plan", disturbed.run("plan"))
+            self.no_secret_shown("crossdock plan", disturbed.run("plan"))
             self._kill_while_reading(disturbed, served, random, requests)
             self._kill_after(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
             self._kill_after([_LOST], random.randint(1, 3), disturbed)
@@ -108,7 +108,7 @@ class SyncAcceptance(DisturbedCommands):
         for number in range(MOST_RUNS):
             platform.inject(_MIXED if number == 0 else {}, self.seed)
             ended = platform.run("sync")
-            self.shown("crossdock sync", ended)
+            self.no_secret_shown("crossdock sync", ended)
             if ended.exit_code == 0:
                 break
         self.ends_well(f"the sync after {number} others", ended, platform.state_folder)

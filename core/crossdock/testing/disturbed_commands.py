@@ -21,18 +21,18 @@ class DisturbedCommands(ConnectorUnderTest):
 
     def ends_well(self, what: str, ended: EndedCommand, state_folder: Path, *, exit_code: int = 0) -> None:
         """Fail unless a command ended with *exit_code* and has shown no secret, not even in its state."""
-        self.shown(what, ended)
+        self.no_secret_shown(what, ended)
         self.no_secret_in_files(state_folder)
         is_expected = ended.exit_code == exit_code
         assert is_expected, f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}"
 
     def was_killed(self, moment: str, ended: EndedCommand) -> None:
         """Fail unless a sync was killed."""
-        self.shown("crossdock sync", ended)
+        self.no_secret_shown("crossdock sync", ended)
         what = f"a sync that was to be killed at {moment} ended before, with exit code {ended.exit_code}"
         assert ended.exit_code == -9, f"{what}:\n{ended.errors}{ended.output}"
 
-    def shown(self, what: str, ended: EndedCommand) -> None:
+    def no_secret_shown(self, what: str, ended: EndedCommand) -> None:
         """Fail if a command has shown a value of `environment`."""
         self.no_secret_in(f"the output of {what}", ended.output)
         self.no_secret_in(f"the errors of {what}", ended.errors)

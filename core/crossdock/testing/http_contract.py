@@ -23,7 +23,6 @@ from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
-from crossdock.testing.comparison_with_undisturbed_run import PART, lost_silently, reports_problem
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of
 from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, recorded_page_paths
@@ -33,6 +32,7 @@ from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.json_pages import RecordList, in_reverse, record_lists, without_records
 from crossdock.testing.requested_times import contains_cursor, descending_order, instant_of
 from crossdock.testing.schema_drift_variants import drifted_objects
+from crossdock.testing.silent_losses import PART, lost_silently, reports_problem
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, column_text

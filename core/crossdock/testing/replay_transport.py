@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import httpx
 
 from crossdock.errors import ConfigError, CrossdockError
+from crossdock.printable import MASK
 from crossdock.testing.readable_json import Number
 from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_of, content_of
 from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_parameter
-from crossdock.values.redaction import MASK
 
 _SHOWN = 60  # characters of a value
 

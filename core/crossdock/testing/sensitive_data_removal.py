@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
+from crossdock.printable import MASK, SHORTEST
 from crossdock.testing import readable_json
 from crossdock.testing.personal_data_substitutes import EMAIL, WORD, Substitutes
 from crossdock.testing.readable_json import Number
@@ -26,7 +27,6 @@ from crossdock.testing.sensitive_data import (
     is_free_text,
     is_secret_parameter,
 )
-from crossdock.values.redaction import MASK, SHORTEST
 
 SHORTEST_VALUE = 3  # characters of a value that is replaced outside of personal members
 SHORTEST_NAME = 4  # letters of a part of a name or mail address that is

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from linecache import getline
 from traceback import walk_tb
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -26,10 +27,9 @@ from crossdock.errors import (
     RefusedError,
     RemoteError,
 )
-from crossdock.printable import is_storable, printable
+from crossdock.printable import is_storable, printable, redacted
 from crossdock.values.config_file import finding_message
 from crossdock.values.config_models import secrets_in
-from crossdock.values.redaction import redacted
 
 MODULE_PREFIX = "crossdock_mapping_"
 """The prefix of modules that are loaded from files beside a config."""
@@ -374,3 +374,36 @@ def _mask_words(text: str, words: frozenset[str], known: str) -> str:
         return _MASK if word in words and word not in known else found[0]
 
     return _WORD.sub(mask, text)
+
+
+def author_traceback_lines(error: CrossdockError, settings: object = None) -> list[str]:
+    """Return lines about the exceptions that *error* stands for. Secrets in *settings* are masked, and data is not."""
+    is_about_code = isinstance(error, AuthorCodeError | ConfigError) or (
+        isinstance(error, RecordError) and error.code in {"mapping_failed", "target_failed"}
+    )
+    lines: list[str] = []
+    secrets = set(secrets_of(settings))
+    for each in (error, *_causes(error)):
+        if isinstance(each, AuthorCodeError):
+            secrets.update(secrets_of(each.settings))
+    for each in _causes(error):
+        frames = list(_frame_lines(each))
+        if frames or (is_about_code and not isinstance(each, CrossdockError)):
+            lines += [*f"{type(each).__name__}: {unmasked_text(each)}".splitlines(), *frames]
+    return [printable(redacted(line, secrets)) for line in lines]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen = {id(error)}
+    following = error.__cause__ or error.__context__
+    while following is not None and id(following) not in seen:
+        yield following
+        seen.add(id(following))
+        following = following.__cause__ or following.__context__
+
+
+def _frame_lines(error: BaseException) -> Iterator[str]:
+    for frame, line in walk_tb(error.__traceback__):
+        if is_module_of_author(str(frame.f_globals.get("__name__"))):
+            file = frame.f_code.co_filename
+            yield f"  line {line} of {file}, in {frame.f_code.co_name}: {getline(file, line, frame.f_globals).strip()}"

@@ -1,24 +1,199 @@
-"""Reading of a config file. Findings have file, line and column."""
+"""Reads a config file, or the same values given by a program. Findings have file, line and column."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.values import python_config_reader, yaml_reader
-from crossdock.values.finding_places import PlacedFinding, findings_of_nearest_choice, place_and_choices
+from crossdock.values import yaml_reader
 from crossdock.values.local_files import read_bounded
-from crossdock.values.yaml_reader import Content, Place
+from crossdock.values.yaml_reader import Content, Place, substitute_variables
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+_MUST_BE = "must be "
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFinding:
+    """A finding about the value at *place*.
+
+    Attributes:
+        choices: The unions around it, outermost first: the place of each, and pydantic's name of the choice it tried.
+        message: The whole message, with advice for a single type.
+        short: The message without that, for a list of types.
+        of_type: Whether the value has a wrong type, so that another choice may be meant.
+    """
+
+    place: Place
+    choices: tuple[tuple[Place, str | int], ...]
+    message: str
+    short: str
+    of_type: bool
+
+
+def place_and_choices(
+    start: Place, path: Sequence[str | int], key: Place, exists: Callable[[Place], bool]
+) -> tuple[Place, tuple[tuple[Place, str | int], ...]]:
+    """Return the place of a finding below *start*, and the choices of unions in pydantic's *path*.
+
+    *key* has the parts after the path that may be missing in the file.
+    """
+    place, choices = start, []
+    for number, part in enumerate(path):
+        following = (*path, *key)[number + 1 : number + 2]
+        inside, beside = (*place, part, *following), (*place, *following)
+        if not exists((*place, part)) or (not exists(inside) and exists(beside)):
+            choices.append((place, part))
+        else:
+            place = (*place, part)
+    return (*place, *key), tuple(choices)
+
+
+def findings_of_nearest_choice(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
+    """Leave out findings of choices that the value is not near to. Choices that it fails as a whole become one."""
+    left = list(findings)
+    for depth in range(max((len(each.choices) for each in left), default=0), 0, -1):
+        groups: dict[object, list[PlacedFinding]] = {}
+        for each in left:
+            union = (each.choices[: depth - 1], each.choices[depth - 1][0]) if len(each.choices) == depth else each
+            groups.setdefault(union, []).append(each)
+        left = [each for group in groups.values() for each in (_nearest_choice(group, depth))]
+    return left
+
+
+def _nearest_choice(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
+    if len(group[0].choices) < depth:
+        return group
+    by_choice: dict[str | int, list[PlacedFinding]] = {}
+    for each in group:
+        outer = replace(each, choices=each.choices[:-1])
+        by_choice.setdefault(each.choices[-1][1], []).append(outer)
+    if len(by_choice) == 1:
+        return next(iter(by_choice.values()))
+    union = group[0].choices[-1][0]
+    inside = [each for each in by_choice.values() if any(len(finding.place) > len(union) for finding in each)]
+    if inside:
+        return max(inside, key=lambda each: (max(len(finding.place) for finding in each), -len(each)))
+    failed = [each for choice in by_choice.values() for each in choice]
+    failed = [each for each in failed if not each.of_type] or failed
+    merged = _joined_messages([each.short for each in failed])
+    return [failed[0] if len(failed) == 1 else replace(failed[0], message=merged, short=merged)]
+
+
+def _joined_messages(messages: list[str]) -> str:
+    distinct = list(dict.fromkeys(messages))
+    if len(distinct) > 1 and all(each.startswith(_MUST_BE) for each in distinct):
+        *others, last = (each.removeprefix(_MUST_BE) for each in distinct)
+        listed = ", ".join(others).replace("' or '", "', '")
+        return f"{_MUST_BE}{listed} or {last}"
+    return "; or: ".join(distinct)
+
+
+_KINDS = "a config has texts, numbers, true, false, None, dates, paths, lists and mappings"
+
+
+def read_values(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
+    """Read *values* as `yaml_reader.parse` reads a file that says the same. All places are *name*.
+
+    Raises:
+        ConfigError: If a value has no form in a config, or exceeds a limit of a file. It names the path of the key.
+    """
+    reader = _ValueReader(name, environment)
+    data = reader.mapping(values, ())
+    return Content(data, reader.places)
+
+
+class _ValueReader:
+    def __init__(self, name: str, environment: Mapping[str, str]) -> None:
+        self._name, self._environment = name, environment
+        self._values = self._text = 0
+        self.places: dict[Place, yaml_reader.Origin] = {(): (name,)}
+
+    def mapping(self, values: Mapping[Any, Any], place: Place) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in values.items():
+            text = self._key(key, place)
+            if text in result:
+                raise self._error(place, f"the key {text!r} is repeated")
+            result[text] = self._value(value, (*place, text))
+        return result
+
+    def _key(self, key: Any, place: Place) -> str:
+        if not isinstance(key, str | int) or isinstance(key, bool):
+            raise self._error(place, "a key must be text")
+        text = _base_text(key) if isinstance(key, str) else f"{key:d}"
+        if len(text) > yaml_reader.MAX_KEY:
+            raise self._error(place, f"a key has at most {yaml_reader.MAX_KEY} characters")
+        return self._check_limits(text, place)
+
+    def _value(self, value: Any, place: Place) -> Any:
+        self.places[place] = (self._name,)
+        if len(place) > yaml_reader.MAX_DEPTH:
+            short = place[:3]
+            raise self._error(short, f"is nested deeper than {yaml_reader.MAX_DEPTH} levels; does it contain itself?")
+        match value:
+            case str():
+                return self._substituted(_base_text(value), place)
+            case PurePath():
+                return self._substituted(str(value), place)
+            case None | bool() | date():
+                return value
+            case int() | float() | Decimal():
+                return self._number(value, place)
+            case Mapping():
+                self._check_limits("", place)
+                return self.mapping(value, place)
+            case list() | tuple():
+                self._check_limits("", place)
+                return [self._value(item, (*place, number)) for number, item in enumerate(value)]
+        message = f"has a value of type {type(value).__name__}"
+        raise self._error(place, message, code="config_invalid", hint=_KINDS)
+
+    def _substituted(self, text: str, place: Place) -> str:
+        try:
+            return self._check_limits(substitute_variables(text, self._environment), place)
+        except ValueError as error:
+            raise self._error(place, str(error)) from None
+
+    def _number(self, value: float | Decimal, place: Place) -> int | Decimal:
+        self._check_limits("", place)
+        number: int | Decimal = int(value) if isinstance(value, int) else Decimal(str(value))
+        if problem := yaml_reader.number_problem(number):
+            raise self._error(place, problem)
+        return number
+
+    def _check_limits(self, text: str, place: Place) -> str:
+        if yaml_reader.UNFIT.search(text):
+            raise self._error(place, "contains a NUL or a lone surrogate, which is not allowed")
+        self._values += 1
+        self._text += len(text)
+        if self._values > yaml_reader.MAX_VALUES or self._text > yaml_reader.MAX_TEXT:
+            most = f"{yaml_reader.MAX_VALUES:,} keys and values or {yaml_reader.MAX_TEXT:,} characters"
+            raise self._error((), f"holds more than {most}")
+        return text
+
+    def _error(
+        self, place: Place, problem: str, *, code: str = "config_syntax", hint: str | None = None
+    ) -> ConfigError:
+        path = ".".join(map(str, place))
+        return ConfigError(problem, where=f"{self._name}: {path}" if path else self._name, hint=hint, code=code)
+
+
+def _base_text(text: str) -> str:
+    """Return the content of a subclass of str, such as a member of an enumeration."""
+    return str.__str__(text)
+
 
 M = TypeVar("M", bound="BaseModel")
 MAX_BYTES = 1 << 20
@@ -216,7 +391,7 @@ def _folder_of(path: Path) -> Path:
 
 def _read_content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return python_config_reader.read_values(source, str(OF_MAPPING), os.environ)
+        return read_values(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:

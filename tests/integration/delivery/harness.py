@@ -25,10 +25,10 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RequestCounters
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.payload_comparison import difference
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.errors import UnavailableError
 from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
 from crossdock.services.fleet.run_slots import RunSlots

@@ -24,7 +24,7 @@ from tests.unit.scheduling.wallclock import planned, walk
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report

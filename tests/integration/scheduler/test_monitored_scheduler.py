@@ -22,7 +22,7 @@ from tests.waiting import eventually
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.errors import StateBusyError
 from crossdock.runs import runner
 from crossdock.runs.active_run import ActiveRun

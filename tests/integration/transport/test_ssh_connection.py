@@ -19,7 +19,7 @@ from tests.servers import require
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport.sftp_store import SftpLogin, connect
-from crossdock.reading.transport.ssh_algorithms import OLD, OldAlgorithm
+from crossdock.reading.transport.ssh_connection import OLD_ALGORITHMS, OldAlgorithm
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
@@ -323,7 +323,7 @@ def test_an_old_algorithm_is_used_only_if_it_is_permitted(
 @pytest.mark.openssh
 def test_what_is_permitted_is_not_used_where_there_is_better(openssh_login: SftpLogin) -> None:
     """All old algorithms are permitted, and none is used."""
-    with connect(replace(openssh_login, old_algorithms=tuple(OLD))) as session:
+    with connect(replace(openssh_login, old_algorithms=tuple(OLD_ALGORITHMS))) as session:
         assert session.warnings == []
 
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.cli.fitting_table import FittingTable, wrapped
-from crossdock.cli.safe_terminal_console import PlainConsole
+from crossdock.cli.safe_terminal_console import FittingTable, PlainConsole, wrapped
 
 KEYS = st.text(st.characters(codec="ascii", categories=["Lu", "Nd"]), min_size=1, max_size=60)
 SENTENCES = st.lists(KEYS, max_size=20).map(" ".join)

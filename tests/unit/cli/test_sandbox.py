@@ -9,7 +9,7 @@ from crossdock.cli import sandbox as command
 from crossdock.sandbox import Fault, FaultSet
 from crossdock.sandbox.app import Profile
 from crossdock.sandbox.fault_injection import FaultName
-from crossdock.sandbox.rate_limit_headers import Dialect
+from crossdock.sandbox.rate_limiter import Dialect
 
 
 def test_the_command_offers_what_the_sandbox_supports() -> None:

@@ -19,9 +19,9 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
 from crossdock.writing.delivery.operations import payload_after, payload_bytes_after
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import AGAIN, DueCall, FleetSchedule
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_database import JobFacts

@@ -14,7 +14,7 @@ from tests.unit.formats.oracle import OracleRefusalError, table
 from tests.unit.formats.test_delimited_properties import CHUNKS, DELIMITERS, ENDS, QUOTED, TAILS, read, tables, write
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 QUOTES = st.sampled_from(['"', "'", None])
 ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "cp437", "latin-1"])

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import TypeAdapter
 
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 
 FORMATS: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)
 ORDERS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import fixed_width
 
 from crossdock.reading.formats.cobol_copybook import CopybookError, Picture, parse_copybook, parse_picture
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 
 FREE = {"source": "free"}
 

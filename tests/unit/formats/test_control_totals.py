@@ -14,7 +14,7 @@ from tests.unit.formats.layouts import Content
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 CONFIG: dict[str, Any] = {
     "record_types": {

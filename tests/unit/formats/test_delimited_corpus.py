@@ -10,7 +10,7 @@ from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.polars_parser import PolarsParser
 
 WHOLE = 1 << 20
@@ -77,5 +77,5 @@ def test_good_files_do_not_need_the_strict_parser(nasty: Nasty, path: Path, monk
     def never(*_: object) -> None:
         pytest.fail("the strict parser was used")
 
-    monkeypatch.setattr("crossdock.reading.formats.delimited_rows.DelimitedRows._strict_rows", never)
+    monkeypatch.setattr("crossdock.reading.formats.delimited_files.DelimitedRows._strict_rows", never)
     check(nasty, outcome(path, nasty, WHOLE))

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import delimited_rows, polars_parser, text_decoding
+from crossdock.reading.formats import delimited_files, polars_parser, text_decoding
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
 from crossdock.values.docstring_schemas import DocumentedModel
@@ -271,13 +271,13 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
     path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
     whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
-    for module in (polars_parser, delimited_rows):
+    for module in (polars_parser, delimited_files):
         monkeypatch.setattr(module, "MAX_CELLS", 20_000)
-    monkeypatch.setattr(delimited_rows, "_SMALLEST_PART_BYTES", 1000)
+    monkeypatch.setattr(delimited_files, "_SMALLEST_PART_BYTES", 1000)
     frames = list(read_rows(path, DelimitedFormat(), name="f"))
     assert max(frame.height * 2 for frame in frames) <= 20_000
     assert pl.concat(frames).equals(whole)
-    monkeypatch.setattr(delimited_rows, "_PICKED_CELLS", 500)
+    monkeypatch.setattr(delimited_files, "_PICKED_CELLS", 500)
     picked = list(read_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
     assert max(frame.height * 2 for frame in picked) <= 500
     assert pl.concat(picked).equals(whole)

@@ -19,7 +19,7 @@ from tests.unit.formats.oracle import OracleRefusalError, parse, table
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import polars_parser
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 
 SETTINGS = settings(deadline=None, max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 TYPES = {
     "A": {"names": ["T", "X", "Y"]},

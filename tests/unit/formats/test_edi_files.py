@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import edi_rows, edi_segments, edi_sets
+from crossdock.reading.formats import edi_files, edi_segments, edi_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
 from crossdock.reading.formats.leniencies import Leniencies
@@ -303,7 +303,7 @@ def test_levels_are_not_nested_without_end(file: Path) -> None:
     file.write_text(edifact(["BGM+351+1", *levels]))
     rows, (refused,) = read(file, layout_of(kind="edifact", layout="edifact/DESADV"))
     assert not rows
-    assert f"is nested in more than {edi_rows._MAX_DEPTH} loops" in refused
+    assert f"is nested in more than {edi_files._MAX_DEPTH} loops" in refused
 
 
 def test_joined_values_are_bounded(file: Path) -> None:

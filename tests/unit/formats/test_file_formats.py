@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines
 
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
 
 ITEMS = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}}}

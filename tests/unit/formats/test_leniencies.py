@@ -12,7 +12,7 @@ from tests.unit.formats.layouts import FORMATS, Content
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import delimited_files
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import preamble_and_comments
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.preamble_and_comments import without_comments, without_preamble
 from crossdock.reading.formats.text_decoding import Block
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.formats.layouts import ORDERS, layout
 
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 
 TYPES: dict[str, Any] = {
     "H": {"names": ["T", "ORDER"]},

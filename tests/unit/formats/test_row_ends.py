@@ -13,7 +13,7 @@ from tests.examples import examples
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 SETTINGS = settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 1 << 20])

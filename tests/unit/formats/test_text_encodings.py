@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.text_encodings import known_encoding
 
 

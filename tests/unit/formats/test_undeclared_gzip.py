@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers import unpacking_limits
-from crossdock.reading.wrappers.packed_streams import MAX_IDLE, GzipSettings
+from crossdock.reading.wrappers.packed_streams import MAX_IDLE, GzipSettings, open_stream
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 

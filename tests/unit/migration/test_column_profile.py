@@ -14,8 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.migration.cell_findings import FINDINGS
-from crossdock.migration.column_profile import EXAMPLES, SHOWN, ColumnProfile, packed_place, profile_columns
+from crossdock.migration.column_profile import EXAMPLES, FINDINGS, SHOWN, ColumnProfile, packed_place, profile_columns
 
 CELLS = st.one_of(
     st.none(),

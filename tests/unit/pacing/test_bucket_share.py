@@ -10,10 +10,9 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
-from crossdock.pacing.allowance import Allowance, Token
-from crossdock.pacing.bucket_share import ASKED_AGAIN_S, BucketShare
+from crossdock.pacing.allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock
 

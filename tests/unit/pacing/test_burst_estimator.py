@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.pacing.answered_requests import BucketSample
-from crossdock.pacing.burst_estimator import BurstEstimator
+from crossdock.pacing.rate_limit_learner import BurstEstimator
 
 
 @given(st.integers(1, 5000), st.integers(1, 200), st.integers(1, 60))

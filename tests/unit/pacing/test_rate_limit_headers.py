@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from crossdock.pacing import rate_limit_headers as read_headers
 from crossdock.pacing.rate_limit_headers import RateHeaders, http_date, read
-from crossdock.sandbox import rate_limit_headers
-from crossdock.sandbox.rate_limit_headers import Dialect, Quota
+from crossdock.sandbox import rate_limiter
+from crossdock.sandbox.rate_limiter import Dialect, Quota
 
 NOW = 1_800_000_000.0
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"  # the same instant
@@ -284,8 +284,8 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
     burst, window_s = data.draw(st.integers(1, 10**6)), data.draw(st.integers(1, 10**5))
     left, reset_s = data.draw(st.integers(0, burst)), data.draw(counts)
     now = data.draw(st.integers(1_700_000_000, 2_000_000_000))
-    sent = rate_limit_headers.policy(dialect, burst, window_s)
-    sent |= rate_limit_headers.remaining(dialect, Quota(burst, left, reset_s, reset_s, now))
+    sent = rate_limiter.policy_headers(dialect, burst, window_s)
+    sent |= rate_limiter.remaining_headers(dialect, Quota(burst, left, reset_s, reset_s, now))
     rate = burst / window_s
     assert read(sent) == {
         "draft10": RateHeaders("draft10", left, burst, rate),
@@ -297,7 +297,7 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
 
 def test_a_sandbox_without_headers_reports_nothing() -> None:
     """The dialect ``none`` yields no headers."""
-    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.remaining("none", Quota(10, 5, 1, 5, NOW))
+    sent = rate_limiter.policy_headers("none", 10, 10) | rate_limiter.remaining_headers("none", Quota(10, 5, 1, 5, NOW))
     assert read(sent) is None
 
 

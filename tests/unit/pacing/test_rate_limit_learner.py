@@ -7,12 +7,10 @@ import math
 import pytest
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_access import BucketAccess
-from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate, Origin
+from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
+from crossdock.pacing.rate_limit import LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.pacing.rate_limit_learner import LimitLearner
-from crossdock.pacing.rate_search import QUIET_REQUESTS
+from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, LimitLearner
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.05

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
-from crossdock.pacing.burst_estimator import BurstEstimator
-from crossdock.pacing.rate_search import QUIET_REQUESTS, RateSearch
+from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, BurstEstimator, RateSearch
 
 LATENCY_S = 0.05
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
-from crossdock.pacing.reported_level_checks import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
+from crossdock.pacing.bucket_level_correction import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
 
 RATE_PER_S, LATENCY_S = 10.0, 0.05
 

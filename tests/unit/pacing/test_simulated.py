@@ -18,9 +18,9 @@ from tests.unit.pacing.simulation import START, Network, Result, Server, Time, r
 from crossdock.pacing import rate_limit_headers as read_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.sandbox import rate_limit_headers
-from crossdock.sandbox.rate_limit_headers import Dialect, Quota
+from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
+from crossdock.sandbox import rate_limiter
+from crossdock.sandbox.rate_limiter import Dialect, Quota
 
 RATE, BURST = 10_000 / 60, 2_000
 CONFIGURED = configured(RATE, BURST)
@@ -61,9 +61,9 @@ def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
         if rng.random() < lying:
             plenty = rng.random() < 0.5
             quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
-        policy = rate_limit_headers.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
+        policy = rate_limiter.policy_headers(dialect, server.burst, math.ceil(server.burst / server.rate))
         advice = {} if accepted else {"retry-after": str(more)}
-        return {**policy, **rate_limit_headers.remaining(dialect, quota), **advice}
+        return {**policy, **rate_limiter.remaining_headers(dialect, quota), **advice}
 
     return headers
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.runs.crashing_input_detection import marked_reading
+from crossdock.runs.crashing_input_detection import crash_marker
 from crossdock.state import PinnedTenant, State, create_or_upgrade, parse_url
-from crossdock.state.sidecar_files.reading_marks import ReadingMark
+from crossdock.state.sidecar_files.crash_marks import CrashMark
 from crossdock.values.clock import SystemClock
 
 PIN = PinnedTenant("https://api.example.com", "acme")
@@ -27,7 +27,7 @@ def opened(folder: Path) -> State:
 def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, times: int, *, kills: bool) -> None:
     """It is set aside if it kills another process, and is not suspected any more once it was read."""
     clock, tried = SystemClock(), list[str]()
-    mark = ReadingMark("wms.p", name, name)
+    mark = CrashMark("wms.p", name, name)
 
     def kill(stream: str) -> bool:
         tried.append(stream)
@@ -42,10 +42,10 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
                 assert found
                 assert found.needs_trial_process == (number + 1 == times)
         refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
-        with marked_reading(state, clock, kill) as reading, refused, reading.mark_stream("wms.p"):
+        with crash_marker(state, clock, kill) as reading, refused, reading.mark_stream("wms.p"):
             if name:
                 reading.mark_file(name, name)
-            reading.mark_batch()
+            reading.count_batch()
         assert tried == ["wms.p"]
         with state.read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills

@@ -11,13 +11,13 @@ import pytest
 
 import crossdock
 from crossdock.errors import ConfigError
-from crossdock.runs import given_arguments
-from crossdock.runs.given_arguments import check_process, config_sources, record_keys, stream_names
+from crossdock.runs import init_plan_and_run
+from crossdock.runs.init_plan_and_run import check_process, config_sources, record_keys, stream_names
 
 
 @pytest.fixture(autouse=True)
 def _process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_arguments, "_used_by", 0)
+    monkeypatch.setattr(init_plan_and_run, "_used_by", 0)
 
 
 @pytest.mark.parametrize("streams", ["wms.products", [b"wms"], [1]])
@@ -62,9 +62,9 @@ def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:
     with pytest.raises(TypeError, match="progress lacks the methods begin, advance"):
         crossdock.plan({}, progress=wrong)
     with pytest.raises(TypeError, match=r"interrupt is a threading\.Event, not bool"):
-        given_arguments.interrupt_of(wrong)
+        init_plan_and_run.interrupt_of(wrong)
     with pytest.raises(ConfigError, match="there is no priority True"):
-        given_arguments.checked_priority(wrong)
+        init_plan_and_run.checked_priority(wrong)
 
 
 def test_a_process_that_was_forked_after_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

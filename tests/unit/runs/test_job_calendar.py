@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.report_page import sqlite_state
 
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.runs import job_calendar as job_calendar_module
 from crossdock.runs.job_calendar import CalendarDay, LateFile, job_calendar
 from crossdock.state import DueRun, FileFacts, RunResult, State, Transaction

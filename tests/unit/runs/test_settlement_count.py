@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.state.samples import intent
 
-from crossdock.runs.run_report import Report
-from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
 

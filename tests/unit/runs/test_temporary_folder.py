@@ -9,7 +9,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.runs.temporary_folder import run_folder
+from crossdock.reading.sources.run_context import run_folder
 from crossdock.values.local_files import is_alive
 
 

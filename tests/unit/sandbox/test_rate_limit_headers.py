@@ -6,7 +6,7 @@ import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, OPTIONAL_HEADERS, ManualTime, Raw
 
 from crossdock.sandbox import Sandbox, SandboxSettings
-from crossdock.sandbox.rate_limit_headers import Dialect
+from crossdock.sandbox.rate_limiter import Dialect
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from apscheduler.schedulers.base import STATE_STOPPED
 from apscheduler.triggers.base import BaseTrigger
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.scheduler import daemon
 from crossdock.services.scheduler.daemon import Daemon
 

@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade, parse_url
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.printable import MASK, redacted
 from crossdock.reading.sources.api_error_messages import SHOWN, error_reason, message_of
-from crossdock.values.redaction import MASK, redacted
 
 KEY = "canary-1234567-key@example.com"
 JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"

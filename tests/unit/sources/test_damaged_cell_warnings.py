@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.sources import damaged_cell_warnings
 from crossdock.reading.sources.damaged_cell_warnings import warnings_about_newest
 from crossdock.reading.transport.folder_store import FolderStore

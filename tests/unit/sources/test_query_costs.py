@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.query_costs import QueryCosts
+from crossdock.reading.sources.shared_buckets import QueryCosts
 
 
 @given(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
 from crossdock.sources import ApiAnswer
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import search_from

@@ -158,7 +158,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         for orders, source, _ in named_records.records(ctx, queries.ORDERS, list(wanted)):
             yield RawBatch.json(self.rows.of_invoices(with_refunds(ctx, orders)), source=source)
 
-    def fetched_stock(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_of_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = ids_in([key.partition("-")[0] for key in keys])
         variants = named_records.variants_of_items(ctx, items)
         for records, source, _ in named_records.records(ctx, queries.STOCK, variants):

@@ -161,7 +161,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield [lists.with_refunds(ctx, order, unread) for order in records], source
         unread.check()
 
-    def fetched_stock(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_of_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in named_records.stock(ctx, named_records.products_of(ctx, ids_in(keys))):
             yield RawBatch.json(map(self._level, records), source=source)
 

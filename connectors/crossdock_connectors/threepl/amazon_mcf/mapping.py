@@ -36,7 +36,7 @@ _QUANTITIES = {
 
 def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
     """Map a seller's SKU. Its barcode is Amazon's own, the FNSKU."""
-    sku = products.sku(record.at("/sellerSku", str))
+    sku = products.own_sku(record.at("/sellerSku", str))
     return ProductDraft(
         sku=sku,
         name=record.at("/productName", str, default=None) or sku,

@@ -47,7 +47,7 @@ _CENT = Decimal("0.01")
 def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
     variant = "/variants"
     return ProductDraft(
-        sku=products.sku(record.at(f"{variant}/sku", str)),
+        sku=products.own_sku(record.at(f"{variant}/sku", str)),
         name=record.at(f"{variant}/name", str, default=None) or record.at("/name", str),
         barcode=record.at(f"{variant}/upc", str, default=None) or record.at(f"{variant}/gtin", str, default=None),
         unit_of_measure=unit,
@@ -94,7 +94,7 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
 
 
 def movement_of_receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
-    key = products.sku(record.at("/sku", str)), record.at("/lot", str)
+    key = products.own_sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
         to_bin_id=_bin(record.at("/owner", str), str(record.at("/location_id", int))),

@@ -16,7 +16,7 @@ FINDINGS = {
     "date_out_of_range": "before 1900 or after 2100",
     "date_impossible": "with an impossible date",
 }
-"""The words for a number of cells, by `crossdock.migration.cell_findings.Finding`."""
+"""The words for a number of cells, by `crossdock.migration.column_profile.Finding`."""
 
 
 def percent_text(number: int, of: int) -> str:

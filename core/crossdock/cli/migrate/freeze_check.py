@@ -11,14 +11,13 @@ from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import counted, instant_text
 
 UNITS = "smh"
 
 
 def _parse_duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.config_durations import is_duration, parse_duration
+    from crossdock.values.config_models import is_duration, parse_duration
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")

@@ -9,8 +9,7 @@ from typing import Any
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate import column_profile_texts
 from crossdock.runs import run_lines
-from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")

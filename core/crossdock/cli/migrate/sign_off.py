@@ -14,7 +14,7 @@ from crossdock.cli.output_files import check_writable
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 
 def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

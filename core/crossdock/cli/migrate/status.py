@@ -11,7 +11,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 if TYPE_CHECKING:
     from crossdock.migration.migration_status import MigrationStatus

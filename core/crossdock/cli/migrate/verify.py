@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 _LARGEST = 1 << 30  # bytes
 

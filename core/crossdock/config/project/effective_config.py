@@ -21,8 +21,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_models import Secret
-from crossdock.values.environment_variables import escape_dollars
-from crossdock.values.yaml_reader import Origin, Place
+from crossdock.values.yaml_reader import Origin, Place, escape_dollars
 
 PERSONAL = "(personal)"
 _CONSTANTS = ("otherwise", "default")

@@ -17,7 +17,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
@@ -43,8 +43,8 @@ from crossdock.state.db.schema import VERSION
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_durations import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
+from crossdock.values.config_models import parse_duration
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget

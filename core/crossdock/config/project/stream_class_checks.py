@@ -32,9 +32,15 @@ from crossdock.mapping.stream_facts import (
 )
 from crossdock.resources import ResourceName
 from crossdock.values.author_code import described_class, type_text
-from crossdock.values.config_file import OF_TYPE, finding_message, unknown_key_message
+from crossdock.values.config_file import (
+    OF_TYPE,
+    PlacedFinding,
+    finding_message,
+    findings_of_nearest_choice,
+    place_and_choices,
+    unknown_key_message,
+)
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
-from crossdock.values.finding_places import PlacedFinding, findings_of_nearest_choice, place_and_choices
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.records import is_reserved
 from crossdock.values.yaml_reader import Place

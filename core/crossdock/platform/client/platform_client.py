@@ -1,21 +1,27 @@
-"""`Client`: the platform's resources as attributes."""
+"""`Client`: the platform's resources as attributes, with the operations on each type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Generic, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, RemoteError
 from crossdock.platform.client.request_sender import RequestSender
-from crossdock.platform.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
 from crossdock.platform.client.response_models import (
+    Entry,
+    Stored,
     StoredCustomer,
     StoredInventoryLot,
     StoredInvoice,
     StoredLedgerAccount,
+    StoredMovement,
     StoredOrder,
     StoredProduct,
     StoredWarehouseBin,
@@ -23,9 +29,153 @@ from crossdock.platform.client.response_models import (
 from crossdock.platform.platform_config import PATHS
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client
 from crossdock.reading.transport.http_auth import BearerAuth
-from crossdock.resources import Customer, InventoryLot, Invoice, LedgerAccount, Order, Product, WarehouseBin
+from crossdock.resources import (
+    Customer,
+    InventoryLot,
+    Invoice,
+    LedgerAccount,
+    Order,
+    Product,
+    ResourceModel,
+    WarehouseBin,
+)
 from crossdock.values import addresses
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.field_types import is_target_id
+from crossdock.values.json_times import time_text
+
+Input = TypeVar("Input", bound=ResourceModel)
+Kept = TypeVar("Kept", bound=Stored)
+Answered = TypeVar("Answered", bound=ResourceModel)
+
+
+class ResourceCollection(Generic[Input, Kept]):
+    """The resources of one type. `RequestSender.write` lists the errors of all methods.
+
+    An *idempotency_key* names one request. By default each call has a new one, and its own retries use it again. Give
+    your own, and repeat the call with it, to be safe after a crash of your program.
+    """
+
+    def __init__(self, sender: RequestSender, path: str, model: type[Input], stored: type[Kept]) -> None:
+        self._sender, self._path, self._model, self._stored = sender, path, model, stored
+
+    def create(self, resource: Input, *, idempotency_key: str | None = None) -> Kept:
+        answer = self._sender.write("POST", self._path, resource.payload(), idempotency_key)
+        return read_as(self._stored, answer)
+
+    def get(self, resource_id: str) -> Kept:
+        """Return the resource with this id. `ProblemError` with status 404 is raised if there is none."""
+        return read_as(self._stored, self._sender.read(self._address(resource_id)))
+
+    def list(
+        self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
+    ) -> Iterator[Kept]:
+        """Yield all resources in the order of their last change. One that changes meanwhile appears again.
+
+        Args:
+            updated_since: Only those changed after this instant, which needs a time zone.
+            external_id: Only the one with this ``externalId``. Invoices have none.
+            page_size: Resources of one answer, 1 to 1,000.
+        """
+        query = {"updatedSince": time_text(updated_since)} if updated_since else {}
+        query |= {} if external_id is None else {"externalId": external_id}
+        return self._pages(self._path, self._stored, query, page_size)
+
+    def update(self, resource_id: str, changes: Mapping[str, Any], *, idempotency_key: str | None = None) -> Kept:
+        """Change some members and return the whole resource. A wrong field or value is a ValueError.
+
+        *changes* are values by field name: ``{"unit_price": Decimal("9.50")}``. None removes a member. An address is
+        replaced as a whole, and so are the lines.
+        """
+        body = merge_patch(self._model, changes)
+        return read_as(self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key))
+
+    def delete(self, resource_id: str, *, idempotency_key: str | None = None) -> None:
+        self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
+
+    def _address(self, resource_id: str, below: str = "") -> str:
+        if not is_target_id(resource_id):
+            raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
+        return f"{self._path}/{quote(resource_id, safe='')}{below}"
+
+    def _pages(self, path: str, model: type[Answered], query: dict[str, str], page_size: int) -> Iterator[Answered]:
+        cursor, asked_for = None, set[str | None]()
+        while True:
+            asked_for.add(cursor)
+            asked = {**query, "limit": str(page_size), **({"cursor": cursor} if cursor else {})}
+            page = self._sender.read(path, asked)
+            data = page.get("data") if isinstance(page, dict) else None
+            if not isinstance(data, list):
+                raise RemoteError("the page has no list named data", where=f"GET {path}", code="answer_misplaced")
+            yield from (read_as(model, each) for each in data)
+            following = page.get("nextCursor")
+            if not following:
+                return
+            if not isinstance(following, str) or following in asked_for:
+                raise RemoteError(
+                    "the page names no next page, or one that was read",
+                    where=f"GET {path}",
+                    code="next_address_refused",
+                )
+            cursor = following
+
+
+class Invoices(ResourceCollection[Invoice, StoredInvoice]):
+    def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
+        """Approve an invoice. An approved invoice is returned unchanged."""
+        answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
+        return read_as(StoredInvoice, answer)
+
+
+class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
+    def move(
+        self, lot_id: str, *, to_bin_id: str, quantity: Decimal | int, idempotency_key: str | None = None
+    ) -> StoredMovement:
+        """Move a quantity of a lot to another bin. Only the *idempotency_key* distinguishes two equal movements."""
+        body = {"toBinId": to_bin_id, "quantity": quantity}
+        return read_as(
+            StoredMovement, self._sender.write("POST", self._address(lot_id, "/movements"), body, idempotency_key)
+        )
+
+
+class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
+    def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
+        """Yield the entries of an account, oldest first."""
+        return self._pages(self._address(account_id, "/entries"), Entry, {}, page_size)
+
+
+def read_as(model: type[Answered], answer: Any) -> Answered:
+    """Parse an answer. Other members are ignored: a platform may add some. A RemoteError names members, no values."""
+    try:
+        return model.model_validate(answer, by_alias=True, by_name=False, extra="ignore")
+    except ValidationError as error:
+        names = [".".join(map(str, each["loc"])) or "the whole" for each in error.errors(include_input=False)]
+        raise RemoteError(
+            f"the answer is no {model.__name__}; wrong or missing: {', '.join(names[:10])}", code="answer_misplaced"
+        ) from None
+
+
+def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch (RFC 7396) of *changes*, by wire names, or raise ValueError."""
+    patch: dict[str, Any] = {}
+    for name, value in changes.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            known = ", ".join(model.model_fields)
+            raise ValueError(f"{model.__name__} has no field {name!r}; it has {known}")
+        kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+        valid = TypeAdapter[Any](kind).validate_python(value)
+        patch[field.alias or name] = _with_nulls(valid)
+    return patch
+
+
+def _with_nulls(value: Any) -> Any:
+    """Make absent members of a value null, so that a merge leaves none of the old ones."""
+    if isinstance(value, ResourceModel):
+        fields = type(value).model_fields.items()
+        return {field.alias or name: _with_nulls(getattr(value, name)) for name, field in fields}
+    return [each.payload() for each in value] if isinstance(value, tuple) else value
+
 
 _TENANT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.copybook_columns import Table
 from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell_expression, is_invalid_cell, number_in
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
@@ -28,7 +28,7 @@ from crossdock.reading.formats.record_framing import (
 )
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import type_code_of
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 

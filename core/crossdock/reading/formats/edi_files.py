@@ -6,21 +6,295 @@ other sets are read. An envelope that is wrong refuses the file.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Literal, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
-from crossdock.reading.formats.edi_rows import EdiRows
-from crossdock.reading.formats.edi_segments import Segments
+from crossdock.reading.formats.edi_layout import (
+    SET,
+    Condition,
+    EdiColumn,
+    EdifactFormat,
+    EdiFormat,
+    EdiLoop,
+    X12Format,
+    parse_conditions,
+)
+from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.raw_records import raw_segments
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.formats.original_bytes import bytes_of_segments
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
+
+_LEVELS = {"HL": (1, 2), "CPS": (1, 2)}
+"""Segments that begin levels of a hierarchy, with the elements of their own number and that of the level around."""
+_MAX_DEPTH = 50
+_MAX_JOINED = 32_000  # characters, which every row of the loop repeats
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
+_X12_DATES = {8: "%Y%m%d", 6: "%y%m%d"}
+_EDIFACT_DATES = {
+    "101": ("%y%m%d", 6), "102": ("%Y%m%d", 8), "201": ("%y%m%d%H%M", 10), "203": ("%Y%m%d%H%M", 12),
+    "204": ("%Y%m%d%H%M%S", 14),
+}  # fmt: skip
+"""Data element 2379, which follows a date in C507."""
+
+
+class _OpenLoop:
+    """One loop that was begun, with its segments by tag, and the loops in it."""
+
+    __slots__ = ("cells", "children", "depth", "level", "loop", "name", "parent", "segments", "start")
+
+    def __init__(self, name: str, loop: _Loop | None, start: Segment, parent: _OpenLoop | None, level: str) -> None:
+        self.name, self.loop, self.start, self.parent, self.level = name, loop, start, parent, level
+        self.segments: defaultdict[str, list[Segment]] = defaultdict(list)
+        self.segments[start.elements[0]].append(start)
+        self.children: defaultdict[str, list[_OpenLoop]] = defaultdict(list)
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.cells: list[str] | None = None
+
+
+class _Loop:
+    def __init__(self, name: str, loop: EdiLoop) -> None:
+        self.name, self.starts, self.when = name, loop.starts, parse_conditions(loop.when)
+        self.parents = frozenset(loop.parents)
+        self.segments = None if loop.segments is None else frozenset(loop.segments)
+        self.level = _LEVELS.get(loop.starts)
+
+
+class _Column:
+    def __init__(self, name: str, column: EdiColumn, number: int) -> None:
+        self.name, self.column, self.number = name, column, number
+        self.tag, self.element, self.component = column.tag, column.element, column.component
+        self.last = column.to or self.element
+        self.when = parse_conditions(column.when)
+        given = column.qualifier
+        self.qualifiers = None if given is None else frozenset([given] if isinstance(given, str) else given)
+        self.loop = column.loop
+        self.is_plain = self.qualifiers is None and self.last == self.element
+
+
+class EdiRows:
+    """Makes rows of the sets of one layout. It keeps nothing between two sets."""
+
+    def __init__(self, layout: EdiFormat, *, is_x12: bool) -> None:
+        self._rows, self._is_x12 = layout.rows, is_x12
+        self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
+        self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
+        self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
+        around = _loops_around_rows(layout)
+        for column in self._columns:
+            if column.loop is None or column.loop in around:
+                self._by_tag[column.tag].append(column)
+            else:
+                self._beside[column.loop].append(column)
+        self._starts: defaultdict[str, list[_Loop]] = defaultdict(list)
+        for name, loop in layout.loops.items():
+            self._starts[loop.starts].append(_Loop(name, loop))
+
+    def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str]]]:
+        """Return the cells of each row, with the number of its first segment. Raises RefusedSetError."""
+        if found.error is not None:
+            raise found.error
+        values = _Values(found.separators, is_x12=self._is_x12)
+        frames = self._loops_of_rows(found, values)
+        return [(frame.start.number, self._cells(frame, values)) for frame in frames]
+
+    # ---- loops
+
+    def _loops_of_rows(self, found: EdiSet, values: _Values) -> list[_OpenLoop]:
+        root = _OpenLoop(SET, None, found.start, None, "")
+        for header in found.around:
+            root.segments[header.elements[0]].append(header)
+        rows = [root] if self._rows == SET else []
+        innermost, starts, wanted = root, self._starts, self._rows
+        for segment in found.segments[1:]:
+            tag = segment.elements[0]
+            if tag in starts and (
+                loops := [each for each in starts[tag] if values.meets_conditions(segment, each.when)]
+            ):
+                innermost = self._open_loop(segment, loops, innermost, values)
+                if innermost.name == wanted:
+                    rows.append(innermost)
+                continue
+            while innermost.loop is not None and innermost.loop.segments is not None:
+                if tag in innermost.loop.segments or innermost.parent is None:
+                    break
+                innermost = innermost.parent
+            innermost.segments[tag].append(segment)
+        return rows or [root]
+
+    def _open_loop(self, segment: Segment, loops: Sequence[_Loop], innermost: _OpenLoop, values: _Values) -> _OpenLoop:
+        level, around = "", ""
+        if (elements := loops[0].level) is not None:
+            level, around = (next(iter(values.texts_at(segment, element, 1)), "") for element in elements)
+        frame: _OpenLoop | None = innermost
+        while frame is not None:
+            is_around = loops[0].level is None or frame.level == around
+            loop = next((each for each in loops if frame.name in each.parents), None) if is_around else None
+            if loop is not None and frame.depth >= _MAX_DEPTH:
+                raise RefusedSetError(segment, f"is nested in more than {_MAX_DEPTH} loops")
+            if loop is not None:
+                opened = _OpenLoop(loop.name, loop, segment, frame, level)
+                frame.children[loop.name].append(opened)
+                return opened
+            frame = frame.parent
+        names = " or ".join(sorted({parent for each in loops for parent in each.parents}))
+        if around:
+            raise RefusedSetError(segment, f"names a level around it that is not open, or not {names}")
+        raise RefusedSetError(segment, f"begins the loop {loops[0].name} outside of {names}")
+
+    # ---- cells
+
+    def _cells(self, frame: _OpenLoop, values: _Values) -> list[str]:
+        """Return what *frame* gives to rows: its own texts, and where it has none those of the loops around it."""
+        if frame.cells is not None:
+            return frame.cells
+        cells = [""] * len(self._columns) if frame.parent is None else list(self._cells(frame.parent, values))
+        for tag, segments in frame.segments.items():
+            for column in self._by_tag.get(tag, ()):
+                if (column.loop is None or column.loop == frame.name) and (
+                    found := self._column_texts(column, segments, values)
+                ):
+                    cells[column.number] = _choose_value(found, column)
+        for name, children in frame.children.items():
+            for column in self._beside.get(name, ()):
+                segments = [each for child in children for each in child.segments.get(column.tag, ())]
+                if found := self._column_texts(column, segments, values):
+                    cells[column.number] = _choose_value(found, column)
+        frame.cells = cells
+        return cells
+
+    def _column_texts(self, column: _Column, segments: Sequence[Segment], values: _Values) -> list[tuple[Segment, str]]:
+        when, is_plain, is_text = column.when, column.is_plain, column.column.as_ == "text"
+        found = []
+        for segment in segments:
+            if when and not values.meets_conditions(segment, when):
+                continue
+            if is_plain:
+                texts = values.texts_at(segment, column.element, column.component)
+            else:
+                texts = list(self._element_texts(column, segment, values))
+            found += [
+                (segment, text if is_text else values.converted(text, column.column, segment)) for text in texts if text
+            ]
+        return found
+
+    def _element_texts(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
+        if column.qualifiers is None:
+            for element in range(column.element, min(column.last + 1, len(segment.elements))):
+                yield from values.texts_at(segment, element, column.component)
+        elif self._is_x12:
+            for element in range(column.element, len(segment.elements) - 1, 2):
+                if column.qualifiers.intersection(values.texts_at(segment, element, None)):
+                    yield from values.texts_at(segment, element + 1, column.component)
+        else:
+            for element in range(column.element, len(segment.elements)):
+                if column.qualifiers.intersection(values.texts_at(segment, element, 2)):
+                    yield from values.texts_at(segment, element, column.component)
+
+
+class _Values:
+    """Texts of elements and components, without separators and the padding of fixed elements."""
+
+    def __init__(self, separators: Separators, *, is_x12: bool) -> None:
+        self._separators, self._is_x12 = separators, is_x12
+        self._restored = separators.originals_of_placeholders()
+
+    def texts_at(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
+        """Return the text of each repetition. EDIFACT: without *component* the first one; X12: the whole element."""
+        elements = segment.elements
+        if element >= len(elements) or not (text := elements[element]):
+            return ()
+        number = component if self._is_x12 else component or 1
+        repetition, separator = self._separators.repetition, self._separators.component
+        is_repeated = repetition and repetition in text and elements[0] != "ISA"  # which holds the separators
+        repeated = text.split(repetition) if is_repeated else [text]
+        if number is not None:
+            repeated = [
+                _component_at(each, separator, number) if separator in each or number > 1 else each for each in repeated
+            ]
+        if not text.isascii():
+            repeated = [each.translate(self._restored) for each in repeated]
+        return [each.rstrip(" ") for each in repeated]
+
+    def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
+        for element, part, texts in when:  # noqa: SIM110  a generator takes twice as long
+            if texts.isdisjoint(self.texts_at(segment, element, part)):
+                return False
+        return True
+
+    def converted(self, text: str, column: EdiColumn, segment: Segment) -> str:
+        match column.as_:
+            case "number":
+                return self._decimal_text(text, column, segment)
+            case "date":
+                return self._iso_date(text, column, segment)
+            case _:
+                return text
+
+    def _decimal_text(self, text: str, column: EdiColumn, segment: Segment) -> str:
+        """Return a decimal with a point. ISO 9735: the mark of UNA or a comma. X12.6: a point, or none for N0 to N9."""
+        plain = text if self._is_x12 else text.replace(self._separators.decimal_mark, ".").replace(",", ".")
+        found = _NUMBER.fullmatch(plain.strip(" "))
+        if found is None or not (found[2] or found[3]) or (column.decimals is not None and found[3] is not None):
+            raise RefusedSetError(segment, f"{column.at} is not a number")
+        sign, digits, fraction = found[1].replace("+", ""), found[2], found[3] or ""
+        if column.decimals:
+            digits = digits.zfill(column.decimals + 1)
+            digits, fraction = digits[: -column.decimals], digits[-column.decimals :]
+        digits = digits.lstrip("0") or "0"
+        return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
+
+    def _iso_date(self, text: str, column: EdiColumn, segment: Segment) -> str:
+        form, length = _X12_DATES.get(len(text), ""), len(text)
+        if not self._is_x12 and column.component is not None:
+            code = next(iter(self.texts_at(segment, column.element, column.component + 1)), "")
+            form, length = _EDIFACT_DATES.get(code, ("", 0))
+        try:
+            if not form or len(text) != length or not (text.isascii() and text.isdigit()):
+                raise ValueError(text)
+            found = datetime.strptime(text, form)  # noqa: DTZ007  a local time, as it was sent
+        except ValueError:
+            raise RefusedSetError(segment, f"{column.at} is not a date of a known form: read it as text") from None
+        return found.isoformat(timespec="auto") if "%H" in form else found.date().isoformat()
+
+
+def _choose_value(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
+    policy = column.column.several
+    if len(found) == 1 or policy == "first":
+        return found[0][1]
+    different = list(dict.fromkeys(text for _, text in found))
+    if policy == "refuse" and len(different) > 1:
+        message = f"{column.column.at} of column {column.name!r} has several values here"
+        raise RefusedSetError(found[1][0], f"{message}: narrow it down with when or loop, or declare several")
+    if policy != "join":
+        return found[-1][1]
+    if sum(map(len, different)) > _MAX_JOINED:
+        message = f"the values of column {column.name!r} have more than {_MAX_JOINED:,} characters"
+        raise RefusedSetError(found[-1][0], message)
+    return " ".join(different)
+
+
+def _component_at(text: str, separator: str, number: int) -> str:
+    parts = text.split(separator, number)
+    return parts[number - 1] if number <= len(parts) else ""
+
+
+def _loops_around_rows(layout: EdiFormat) -> set[str]:
+    """Return the loop of the rows and all loops that may be around it."""
+    found, more = {SET}, {layout.rows}
+    while more:
+        found |= more
+        more = {parent for name in more if name in layout.loops for parent in layout.loops[name].parents} - found
+    return found
+
 
 _FRAME_CHARACTERS = 32 << 20  # of the text of one frame
 _L = TypeVar("_L", X12Format, EdifactFormat)
@@ -46,7 +320,7 @@ class _EdiReader(FormatReader[_L]):
 
     def raw_at(self, path: Openable, layout: _L, lines: Sequence[int], *, name: str) -> Mapping[int, bytes]:
         del layout
-        return raw_segments(path, lines, name=name)
+        return bytes_of_segments(path, lines, name=name)
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -12,7 +12,7 @@ from typing import Any
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
 from crossdock.reading.formats.misdeclared_files import HEAD
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json
 from crossdock.values.local_files import open_regular

@@ -12,13 +12,13 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
-from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.original_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
-from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import field_places, type_code_of, types_with_prefixes
 from crossdock.reading.formats.text_decoding import (
@@ -28,11 +28,11 @@ from crossdock.reading.formats.text_decoding import (
     Prepare,
     as_text,
     decoded_pieces,
+    lacks_last_row_end,
     split_piece,
 )
 from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
-from crossdock.reading.formats.truncation import lacks_last_row_end
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 
@@ -221,7 +221,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     ) -> Mapping[int, bytes]:
         if layout.line_end != "line_feed" or layout.is_binary:
             return {}
-        return raw_lines(path, lines, layout.encoding, None, name=name)
+        return bytes_of_lines(path, lines, layout.encoding, None, name=name)
 
     def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line

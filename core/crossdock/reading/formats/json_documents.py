@@ -16,7 +16,7 @@ from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames_of_objects
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_models import finding_at

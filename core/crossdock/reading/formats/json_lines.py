@@ -12,10 +12,9 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.raw_records import raw_lines
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
-from crossdock.reading.formats.truncation import lacks_last_row_end
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.formats.original_bytes import bytes_of_lines
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, lacks_last_row_end
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE
@@ -57,7 +56,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
-        return raw_lines(path, lines, "utf-8", None, name=name)
+        return bytes_of_lines(path, lines, "utf-8", None, name=name)
 
     def places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout

@@ -1,15 +1,20 @@
-"""Decodes bytes into pieces of UTF-8 that hold whole records. UTF-8 is passed on unchecked; `as_text` checks it."""
+"""Decodes bytes into pieces of UTF-8 that hold whole records, and checks whether the last row has its end.
+
+UTF-8 is passed on unchecked; `as_text` checks it.
+"""
 
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.wrappers.wrapper import Readable
+from crossdock.reading.wrappers.packed_streams import GZIP
+from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 MAX_RECORD_BYTES = 16 << 20
 """The limit for one record. A quote that is never closed makes one record of the rest of the file."""
@@ -304,3 +309,27 @@ def _check_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
             f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint, code="encoding_wrong"
         )
     return b""
+
+
+_LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end mark
+
+
+def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bool:
+    """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is none. gzip has its own."""
+    if row_end == "":
+        return False
+    ends = [row_end or "\n"]
+    if ends[0].endswith("\n"):
+        ends.append(f"{ends[0][:-1]}\r\n")
+    with path.open("rb") as file:
+        if GZIP.magic(file.read(2)):
+            return False
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
+        tail = file.read()
+    possible = [text.encode(form) for form in _encoding_forms(encoding) for end in ends for text in (end, end + "\x1a")]
+    return not tail.endswith(tuple(possible))
+
+
+def _encoding_forms(encoding: str) -> list[str]:
+    name = codecs.lookup(encoding).name.removesuffix("-sig")
+    return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -18,8 +18,8 @@ from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded_as_utf_8
-from crossdock.reading.formats.undeclared_gzip import open_stream
-from crossdock.reading.formats.xml_format import BETWEEN, XmlFormat, XmlPath
+from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE, MAX_EXPLODED
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from crossdock.errors import ConfigError, CrossdockError
+from crossdock.printable import redacted
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiRequest, parameter_pairs
@@ -27,7 +28,6 @@ from crossdock.values import exact_json
 from crossdock.values.author_code import AUTH, AuthorCodeError, described_exception, guarded, is_interruption
 from crossdock.values.clock import Clock
 from crossdock.values.config_models import secrets_in
-from crossdock.values.redaction import redacted
 
 if TYPE_CHECKING:
     import httpx

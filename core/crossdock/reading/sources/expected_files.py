@@ -13,9 +13,8 @@ from crossdock.errors import UnavailableError
 from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted
 from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
-from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, parse_duration
-from crossdock.values.config_models import ConfigModel
-from crossdock.values.display_times import instant_text
+from crossdock.values.config_models import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
+from crossdock.values.display_texts import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)

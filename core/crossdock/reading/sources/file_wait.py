@@ -16,9 +16,8 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.input_summary import describe_input
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.state import FileFacts
-from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, parse_duration
-from crossdock.values.config_models import ConfigModel
-from crossdock.values.display_times import instant_text
+from crossdock.values.config_models import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
+from crossdock.values.display_texts import instant_text
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"

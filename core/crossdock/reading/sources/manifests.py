@@ -16,7 +16,7 @@ from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import NUMBER
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.run_context import SourceContext, write_errors
 from crossdock.reading.sources.spool import fetch_whole

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,14 +24,13 @@ from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
-from crossdock.values.local_files import create_private_folder
+from crossdock.values.local_files import create_private_folder, is_alive
 from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
 from crossdock.values.run_messages import RunMessages, remarks_by_stream, warnings_of
 
 if TYPE_CHECKING:
     import httpx
-
 
 READS = "the platform"
 """The name under which a run counts the requests that read the platform; no connection can have it. In a session they
@@ -69,8 +71,8 @@ class IntakeLog(Protocol):
         """Record that every record of the accepted files is settled or kept in the state."""
 
 
-class ReadingMarker:
-    """Marks what is read, so that an input that kills the process can be identified. This class marks nothing."""
+class CrashMarker:
+    """Marks what is read, so that the next process knows which input killed this one. This class marks nothing."""
 
     @contextmanager
     def mark_stream(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
@@ -83,8 +85,8 @@ class ReadingMarker:
         Raises RefusedError as `mark_stream`.
         """
 
-    def mark_batch(self) -> None:
-        """Mark that a batch was read."""
+    def count_batch(self) -> None:
+        """Count a batch in the mark of this thread's stream."""
 
 
 @contextmanager
@@ -203,7 +205,7 @@ class SourceContext:
     open_lists: OpenLists = field(default_factory=OpenLists)
     clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
-    reading: ReadingMarker = field(default_factory=ReadingMarker)
+    reading: CrashMarker = field(default_factory=CrashMarker)
     growth_checks: GrowthChecks = field(default_factory=GrowthChecks)
 
     def apart(self, name: str) -> SourceContext:
@@ -235,3 +237,21 @@ class SourceContext:
     def warnings(self) -> list[str]:
         """Warnings so far, each after the name of its stream."""
         return warnings_of(self.messages)
+
+
+def run_folder(stack: ExitStack, spool: Path | None) -> Path:
+    """Create a private folder in *spool*, or in the system's temporary folder. It is removed when *stack* unwinds."""
+    with write_errors(spool or Path(tempfile.gettempdir())):
+        if spool is not None:
+            create_private_folder(spool)
+            _remove_abandoned(spool)
+        folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _remove_abandoned(spool: Path) -> None:
+    for folder in spool.glob("run-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdecimal() and not is_alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)

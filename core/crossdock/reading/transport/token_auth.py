@@ -58,13 +58,13 @@ class TokenAuth(TimedAuth):
     @abstractmethod
     def token_request(self) -> httpx.Request: ...
 
-    def granted(self, answer: Mapping[str, Any]) -> object:
+    def token_of_members(self, answer: Mapping[str, Any]) -> object:
         """Return the token in the members of an answer, or None."""
         return answer.get("access_token")
 
-    def granted_by(self, response: httpx.Response) -> object:
+    def token_of_response(self, response: httpx.Response) -> object:
         """Return the token in a successful answer, or None."""
-        return self.granted(oauth_messages.json_members(response.content))
+        return self.token_of_members(oauth_messages.json_members(response.content))
 
     def refused(self, response: httpx.Response) -> str:
         """Return why an answer has no token, without credentials, if it says so."""
@@ -77,7 +77,7 @@ class TokenAuth(TimedAuth):
             return status in self.expired_statuses
         return self._expired(status, oauth_messages.json_members(response.content))
 
-    def credential(self, token: str) -> str:
+    def header_value(self, token: str) -> str:
         return f"{self.scheme}{token}"
 
     def auth_flow(self, request: httpx.Request) -> Flow:
@@ -85,14 +85,14 @@ class TokenAuth(TimedAuth):
             if not self._token or self.clock.monotonic() >= self._renew_at:
                 yield from self._renew()
             token = self._token
-        request.headers[self.header] = self.credential(token)
+        request.headers[self.header] = self.header_value(token)
         response = yield request
         if self.is_expired(response):
             with self._renewing:
                 if self._token == token:  # else another thread has renewed it
                     yield from self._renew()
                 token = self._token
-            request.headers[self.header] = self.credential(token)
+            request.headers[self.header] = self.header_value(token)
             yield request
 
     def _renew(self) -> Flow:
@@ -107,7 +107,7 @@ class TokenAuth(TimedAuth):
     def _token_in(self, response: httpx.Response) -> str:
         status, members = response.status_code, oauth_messages.json_members(response.content)
         is_success = 200 <= status < 300
-        token = self.granted_by(response) if is_success else None
+        token = self.token_of_response(response) if is_success else None
         if oauth_messages.is_token(token):
             return str(token)
         if oauth_messages.is_temporary_failure(status, members):
@@ -207,7 +207,7 @@ class RefreshTokenAuth(TokenAuth):
         why = "it was withdrawn, has ended, or was used before"
         return f"{why}; for an API that replaces refresh tokens, use authorization_code"
 
-    def granted(self, answer: Mapping[str, Any]) -> object:
+    def token_of_members(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
         if following and following != secret_text(self._refresh_token):
             if not self._reusable:
@@ -216,7 +216,7 @@ class RefreshTokenAuth(TokenAuth):
                 raise UnauthorizedError(message, where=self._token_url, hint=hint, code="tokens_outdated")
             if oauth_messages.is_refresh_token(following):
                 self._refresh_token = str(following)
-        return super().granted(answer)
+        return super().token_of_members(answer)
 
 
 class LoginAuth(TokenAuth):
@@ -270,7 +270,7 @@ class LoginAuth(TokenAuth):
         headers = _accepting_json({"content-type": "application/json"})
         return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
-    def granted_by(self, response: httpx.Response) -> object:
+    def token_of_response(self, response: httpx.Response) -> object:
         if self._token_header is not None:
             return response.headers.get(self._token_header)
         if self._token_cookie is not None:
@@ -287,7 +287,7 @@ class LoginAuth(TokenAuth):
     def _encoded_as_configured(self, token: str | None) -> str | None:
         return b64encode(token.encode()).decode() if token and self._base64 else token
 
-    def credential(self, token: str) -> str:
+    def header_value(self, token: str) -> str:
         return self._value.replace("{token}", token)
 
     def refused(self, response: httpx.Response) -> str:

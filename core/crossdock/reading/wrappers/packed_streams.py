@@ -1,4 +1,7 @@
-"""Streams that are packed with gzip, bzip2, xz or zstd, unpacked with limits on what comes out."""
+"""Streams that are packed with gzip, bzip2, xz or zstd, unpacked with limits on what comes out.
+
+Files may be gzip without being declared so. What else files are wrapped in is declared.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +20,7 @@ from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.wrapper import BLOCK, Openable, Part, Readable, WorkFolder, WrapperSettings, blocks_of
 
 _GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _MAX_MEMORY = 128 << 20
@@ -295,3 +299,22 @@ STREAMS = {
     "xz": StreamWrapper(XzSettings, XZ, ".xz", lzma.LZMACompressor),
     "zstd": StreamWrapper(ZstdSettings, ZSTD, ".zst", _zstd_compressor),
 }
+
+
+_LIMITS = GzipSettings(kind="gzip")
+
+
+@contextmanager
+def open_stream(path: Openable, *, name: str, limits: GzipSettings = _LIMITS) -> Iterator[Readable]:
+    """Open *path*, and unpack it if it begins with the magic number of gzip. Consecutive gzip members are one file.
+
+    A file that was cut exactly between two members looks whole. The time is not limited, as it is also the reader's.
+    """
+    with path.open("rb") as file:
+        is_gzip = GZIP.magic(file.read(2))
+        file.seek(0)
+        if not is_gzip:
+            yield file
+            return
+        meter = UnpackingMeter(limits, name=name, what="bytes of gzip")
+        yield UnpackedStream(file, GZIP, meter, name=name, max_members=limits.max_members)

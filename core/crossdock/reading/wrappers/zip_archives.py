@@ -24,7 +24,7 @@ from crossdock.printable import printable
 from crossdock.reading.wrappers.packed_streams import CompressionFormat, UnpackedStream, ZlibDecoder
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, blocks_of
-from crossdock.reading.wrappers.zip_encryption import (
+from crossdock.reading.wrappers.zip_aes import (
     MAC,
     METHOD,
     AesHeader,

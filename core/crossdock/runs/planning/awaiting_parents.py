@@ -15,7 +15,7 @@ from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared
 from crossdock.runs.planning.references import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
-from crossdock.values.config_durations import parse_duration
+from crossdock.values.config_models import parse_duration
 
 _AT_ONCE = 200  # idle records that are read together once they are ready
 _SHOWN = 3  # records of those that one waits for, in a message

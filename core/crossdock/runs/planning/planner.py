@@ -15,8 +15,7 @@ from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperatio
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions import Contributions
-from crossdock.runs.planning.draft_records import draft_of_record, target_failure_as_rejection
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount, draft_of_record, target_failure_as_rejection
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.references import ScopedKey

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from crossdock.errors import RefusedError
 from crossdock.state import Scope, Transaction
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"

@@ -16,7 +16,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References

@@ -10,7 +10,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext, run_folder
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
@@ -21,7 +21,6 @@ from crossdock.runs.reconciliation.source_comparison import SourceComparison
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.runs.state_session import Session
 from crossdock.runs.still_referenced import ListedReferences
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.progress import Progress
 
 

@@ -18,7 +18,7 @@ from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
 from crossdock.runs.reconciliation.reconcile import platform_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.still_referenced import ListedReferences, in_pages
-from crossdock.runs.undo.streams_to_undo import UndoneStreams, operations_of
+from crossdock.runs.undo.records_to_undo import UndoneStreams, operations_of
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation

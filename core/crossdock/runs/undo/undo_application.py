@@ -15,14 +15,14 @@ from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
 from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.undo.streams_to_undo import operations_of
+from crossdock.runs.undo.records_to_undo import operations_of
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,

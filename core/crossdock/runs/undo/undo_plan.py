@@ -14,7 +14,7 @@ from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import Session
 from crossdock.runs.still_referenced import StillReferenced
 from crossdock.runs.undo.changes_by_others import ChangesByOthers
-from crossdock.runs.undo.streams_to_undo import Covers, UndoneStreams
+from crossdock.runs.undo.records_to_undo import Covers, UndoneStreams
 from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.progress import Progress

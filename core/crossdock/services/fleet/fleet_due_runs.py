@@ -9,8 +9,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 
 from crossdock.config.schedules.due_times import Due, due_after
-from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_jobs import AHEAD, DueJobs
 from crossdock.services.scheduler.scheduler import ON_TIME
 from crossdock.state import ScheduledRun, SkippedRun

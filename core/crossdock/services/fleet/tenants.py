@@ -11,7 +11,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.config_model import FleetConfig
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url

@@ -11,9 +11,8 @@ from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
-from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext, run_folder
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.temporary_folder import run_folder
 from crossdock.services.inbox.receiver import PATH
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import Clock

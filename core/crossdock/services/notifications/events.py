@@ -13,7 +13,7 @@ from uuid import uuid4
 from crossdock.config.notify_config import Kind
 from crossdock.printable import printable, printable_lines
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_texts import duration_text, instant_text
 from crossdock.values.run_messages import RunMessage, error_texts, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 

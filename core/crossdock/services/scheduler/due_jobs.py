@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from crossdock.config.schedules.blackouts import first_instant_outside
 from crossdock.config.schedules.due_times import Due, due_after, due_between, first_due_of_dates, runs_to_catch_up
-from crossdock.config.schedules.job_config import JobConfig, jobs_in_order
+from crossdock.config.schedules.schedule_config import JobConfig, jobs_in_order
 from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched

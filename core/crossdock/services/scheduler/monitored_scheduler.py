@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs import run_attempt, runner

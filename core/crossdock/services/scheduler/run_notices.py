@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.errors import CrossdockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session

@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import Transaction
 from crossdock.values.time_zones import first_showing

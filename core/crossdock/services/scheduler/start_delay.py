@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from crossdock.config.schedules.due_times import first_due_of_dates
-from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DATES_AHEAD
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_times import instant_text
+from crossdock.values.display_texts import instant_text
 
 _LATEST = 5  # runs: one in progress is among them
 

@@ -16,7 +16,7 @@ from crossdock.runs.timings import Timings
 from crossdock.services.inbox.inbox_worker import Partners, WorkResult
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
-from crossdock.values.display_times import duration_text
+from crossdock.values.display_texts import duration_text
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import error_texts
 

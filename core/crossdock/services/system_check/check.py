@@ -1,13 +1,286 @@
-"""`crossdock.check`: whether a config can be used, for other programs."""
+"""`crossdock.check` and the command: whether the state, platform, credentials, connections and disks of a config can be
+used. The tests change nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from crossdock.connector import Finding
+from crossdock.config.project.connections import Connection
+from crossdock.config.project.project import Project
+from crossdock.connector import Context, Finding, Stream
+from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.mapping.cursors import Checkpoint
+from crossdock.pacing.rate_limit import limit_text
+from crossdock.platform import access_scopes
+from crossdock.platform.platform_config import Profile
+from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs.init_plan_and_run import Config, load
-from crossdock.services.system_check.findings import findings_of
+from crossdock.runs.intake_log import NoIntake
+from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
+from crossdock.values.author_code import guarded
+from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import duration_text, size_text
+from crossdock.values.progress import Silent
+from crossdock.values.records import RawBatch
+from crossdock.writing.targets import platform_access
+
+_SAME_S = 2.0  # the platform says its time in whole seconds
+
+
+def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
+    """Test everything, and yield each finding with its subject. Connections are opened."""
+    yield from (("config", Finding(ok=True, text=text, code="config_key_renamed")) for text in loaded.warnings)
+    yield from findings_of_platform(loaded)
+    for connection in loaded.connections:
+        yield from ((connection.name, finding) for finding in findings_of_connection(loaded, connection))
+
+
+def findings_of_platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
+    """Test the state, the platform and the disks."""
+    state = _finding_of_test(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
+    yield "state", state
+    yield from _platform_findings(loaded)
+    if state.ok:  # otherwise the allowance fails for the same reason
+        yield "allowance", _finding_of_test(lambda: _allowance_text(loaded))
+        yield from (("disk", finding) for finding in disk_findings(loaded))
+
+
+def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[Finding]:
+    """Test one connection, as a source, as a target and as a sender of webhooks."""
+    answers = True
+    for finding in _source_findings(connection):
+        answers = answers and finding.ok
+        yield finding
+    yield from (
+        _finding_about_change_reading(stream)
+        for _, stream in connection.named_streams()
+        if stream.reads_changes and answers
+    )
+    sent = {scope.namespace for scope in loaded.scope_by_stream.values() if scope.target == connection.name}
+    shortened = (_ambiguous_key_finding(stream, sent) for stream in connection.streams)
+    yield from (finding for finding in shortened if finding is not None)
+    yield from _webhook_and_target_findings(loaded, connection)
+
+
+def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Iterator[Finding]:
+    try:
+        if connection.webhooks is not None:
+            yield _finding_of_test(
+                partial(_read_webhook_secrets, connection), "the secrets of its webhooks can be used"
+            )
+        target = connection.target(loaded.platform.tenant, SystemClock())
+    except CrossdockError as error:
+        yield _failed_finding(error)
+        return
+    if target is not None:
+        yield _finding_of_test(target.reach)
+
+
+def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
+    """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
+    try:
+        access = platform_access.check_access(loaded.platform, loaded.probed_resources)
+    except CrossdockError as error:
+        yield "platform", _failed_finding(error)
+        return
+    yield "platform", Finding(ok=True, text=access.text)
+    yield "clock", _finding_of_test(partial(_clock_text, loaded.platform, access.ahead_s))
+    for resource in access.unreadable:
+        if resource in loaded.looked_up_resources:
+            yield (
+                "platform",
+                Finding(
+                    ok=False,
+                    text=f"may not read {_plural(resource)}, but their delivery needs look-ups",
+                    code="scopes_missing",
+                ),
+            )
+        else:
+            yield (
+                "platform",
+                Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
+            )
+    needed = access_scopes.needed_scopes(
+        loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
+    )
+    compared = access_scopes.compare_scopes(needed, access.scopes)
+    code = "scopes_missing" if compared.missing else None
+    yield "scopes", Finding(ok=not compared.missing, text=compared.text, code=code)
+
+
+def _clock_text(profile: Profile, ahead_s: float | None) -> str:
+    if ahead_s is None:
+        return "the platform's answers do not say the time"
+    platform_access.check_clock_difference(profile, ahead_s)
+    if abs(ahead_s) < _SAME_S:
+        return "as the platform's"
+    return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
+
+
+def _plural(resource: str) -> str:
+    return f"{resource.replace('_', ' ')}s"
+
+
+def _allowance_text(loaded: Project) -> str:
+    with loaded.read_state() as tx:
+        earlier = tx.buckets.get("platform")
+    known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)
+    shared = "; shared with others" if loaded.platform.rate.shared else ""
+    return f"{limit_text(known)}{shared}"
+
+
+def _finding_of_test(test: Callable[[], str | None], text: str = "") -> Finding:
+    """Return the result of *test*: its error, or the text that it returns, or else *text*."""
+    try:
+        return Finding(ok=True, text=test() or text)
+    except CrossdockError as error:
+        return _failed_finding(error)
+
+
+def _failed_finding(error: CrossdockError) -> Finding:
+    return Finding(ok=False, text=str(error), code=error.code, category=error.category)
+
+
+def _finding_about_change_reading(stream: Stream[Any]) -> Finding:
+    """Describe what a stream of changes assumes about its source, and how that is checked."""
+    cursor = stream.cursor.column if stream.cursor else ""
+    text = f"{stream.name}: reads what the source marks as changed{cursor and f', by {cursor}'}; "
+    checks = []
+    if stream.open_until is not None:
+        final = ", ".join(stream.open_until.in_)
+        checks.append(f"fetches records until their {stream.open_until.field} is {final}")
+    if stream.reread is not None:
+        checks.append(f"compares a full list every {stream.reread.every}")
+    unseen = "a change without a new mark is not seen: see reread and open_until"
+    text += " and ".join(checks) or unseen
+    if stream.cursor and stream.fetches and not stream.order_by:
+        text += f"; a list that lags behind puts older versions over those of webhooks: declare order_by with {cursor}"
+    return Finding(ok=True, text=text)
+
+
+def _ambiguous_key_finding(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | None:
+    """Find external ids of records *sent* in these namespaces whose key is what is left behind the namespace."""
+    told = None if stream.ours is None else stream.ours.member  # by the external id as it is, before it is shortened
+    for name in (each for each in stream.key if each != told):
+        prefix = stream.columns[name].strip_prefix if name in stream.columns else None
+        if prefix is not None and prefix.removesuffix(":") in sent:
+            text = f"a record of others that is called like the key {name}, without {prefix}, would be the same record"
+            ours = f"declare ours: {{member: {name}, namespace: {prefix.removesuffix(':')}}}"
+            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}", code="key_ambiguous")
+    return None
+
+
+def _read_webhook_secrets(connection: Connection) -> None:
+    endpoints_by_connection([connection], SystemClock())
+
+
+def _source_findings(connection: Connection) -> Iterator[Finding]:
+    """Test whether the account is connected, if a person has to do that, and then the connection."""
+    access = _authorization_finding(connection)
+    if access is not None:
+        yield access
+    if access is None or access.ok:
+        yield from _connector_check_findings(connection)
+
+
+def _authorization_finding(connection: Connection) -> Finding | None:
+    try:
+        api = connection.api
+    except CrossdockError as error:
+        return _failed_finding(error)
+    return (
+        _finding_of_test(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
+    )
+
+
+def _connector_check_findings(connection: Connection) -> Iterator[Finding]:
+    check = connection.connector.check
+    if check is None and connection.connector.api is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
+        run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
+        try:
+            with run.at_end:
+                context = connection.context(run)
+                yield from _first_pages(connection, context) if check is None else _checked(connection, check, context)
+        except CrossdockError as error:
+            yield _failed_finding(error)
+
+
+def _checked(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
+    with guarded("check", connection.name, code=check, settings=connection.settings):
+        for finding in check(context):
+            if not isinstance(finding, Finding):
+                raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
+            yield finding
+
+
+def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
+    """Read the first page of each stream. An API that does not respond is not tried again."""
+    for _, stream in connection.named_streams():
+        try:
+            with guarded("pull", None, code=stream, settings=connection.settings):
+                text = _first_page_text(stream, context)
+        except CrossdockError as error:
+            yield Finding(ok=False, text=f"{stream.name}: {error}", code=error.code, category=error.category)
+            if isinstance(error, UnavailableError):
+                return
+        else:
+            yield Finding(ok=True, text=f"{stream.name}: {text}")
+
+
+def _first_page_text(stream: Stream[Any], context: Context[Any]) -> str:
+    pulled = stream.pull(context, None)
+    try:
+        for read in pulled:
+            if isinstance(read, RawBatch):
+                return f"{read.source} responds, with {read.load().height:,} rows"
+            if not isinstance(read, Checkpoint):
+                raise TypeError(f"yielded a {type(read).__name__} instead of a RawBatch")
+        return "has no records"
+    finally:
+        if isinstance(pulled, Generator):
+            pulled.close()
+
+
+ALWAYS = 64 * 2**20
+"""Bytes that a run needs on each disk for logs of the database and temporary files."""
+COPIES, PLANNED, STORED = 2, 1, 3
+"""How many copies of a file may exist at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as
+the raw form, the payload and the request of each record.
+"""
+
+
+def disk_findings(loaded: Project) -> Iterator[Finding]:
+    """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
+    with loaded.read_state() as tx:
+        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scope_by_stream)
+    needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
+    if loaded.state_url.drivername == "sqlite":
+        needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))
+    disks: dict[int, list[tuple[str, Path, int]]] = {}
+    for name, folder, times in needs:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        disks.setdefault(there.stat().st_dev, []).append((name, there, times))
+    for uses in disks.values():
+        free = shutil.disk_usage(uses[0][1]).free
+        need = ALWAYS + read * sum(times for *_, times in uses)
+        places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
+        seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
+        text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
+        if free >= need:
+            yield Finding(ok=True, text=text)
+        else:
+            yield Finding(ok=False, text=f"{text}; free some space, or move 'spool'", code="disk_space_low")
 
 
 @dataclass(frozen=True, slots=True)

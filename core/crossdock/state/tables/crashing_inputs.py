@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import suspected_inputs as table
-from crossdock.state.sidecar_files.reading_marks import ReadingMark
+from crossdock.state.sidecar_files.crash_marks import CrashMark
 
 _MOST = 6
 """How often in a row processes may be killed at one place of an input that has killed no other process."""
@@ -41,7 +41,7 @@ class CrashingInputs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, mark: ReadingMark) -> SuspectedInput | None:
+    def get(self, mark: CrashMark) -> SuspectedInput | None:
         row = self._connection.execute(select(*_FIELDS).where(*_is_input(mark))).first()
         return None if row is None else SuspectedInput(*row)
 
@@ -52,7 +52,7 @@ class CrashingInputs:
         query = select(*_FIELDS).where(table.c.set_aside_at.is_not(None)).order_by(table.c.stream, table.c.name)
         return [SuspectedInput(*row) for row in self._connection.execute(query)]
 
-    def record_kill(self, mark: ReadingMark, *, at: datetime) -> None:
+    def record_kill(self, mark: CrashMark, *, at: datetime) -> None:
         """Record that a process was killed at *mark*, and set it aside if that has happened too often."""
         before = self.get(mark)
         here = before.here + 1 if before and before.batches == mark.batches else 1
@@ -61,12 +61,12 @@ class CrashingInputs:
         counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
         sql_statements.upsert(self._connection, table, [row | counts])
 
-    def set_aside(self, mark: ReadingMark, *, at: datetime) -> int:
+    def set_aside(self, mark: CrashMark, *, at: datetime) -> int:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""
         killed = update(table).where(*_is_input(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
         return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
 
-    def forget(self, mark: ReadingMark) -> None:
+    def forget(self, mark: CrashMark) -> None:
         self._connection.execute(delete(table).where(*_is_input(mark)))
 
     def readmit(self, stream: str) -> int:
@@ -75,9 +75,9 @@ class CrashingInputs:
         return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
 
 
-def _is_input(mark: ReadingMark) -> tuple[ColumnElement[bool], ...]:
+def _is_input(mark: CrashMark) -> tuple[ColumnElement[bool], ...]:
     return table.c.stream == mark.stream, table.c.digest == _digest(mark)
 
 
-def _digest(mark: ReadingMark) -> str:
+def _digest(mark: CrashMark) -> str:
     return hashlib.sha256((mark.content or mark.name).encode()).hexdigest()

@@ -1,17 +1,19 @@
-"""Runs: their beginning, end, messages and requests."""
+"""Runs: their beginning, end, messages, requests and effective configs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
-from crossdock.state.db.schema import intents, meta, run_messages, runs
+from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
 from crossdock.state.tables.intents import UNSETTLED
+from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
@@ -323,3 +325,30 @@ def _has_ended(run: RunRecord) -> bool:
     """Return whether the run was neither killed nor stopped by an error, though streams may have been."""
     stopped = any(each.level == "error" and not each.stream for each in run.messages)
     return run.status in COMPLETED or (run.status == "incomplete" and not stopped)
+
+
+class RunConfig(NamedTuple):
+    run_id: int
+    content: Mapping[str, Any]
+
+
+class RunConfigs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def store(self, run_id: int, content: Mapping[str, Any]) -> None:
+        """Store what the run has as its effective config, which contains references to secrets and no secret."""
+        digest = hashlib.sha256(exact_json.dumps(content)).hexdigest()
+        if self._connection.execute(select(configs.c.digest).where(configs.c.digest == digest)).first() is None:
+            sql_statements.upsert(self._connection, configs, [{"digest": digest, "content": content}])
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(config=digest))
+
+    def last(self) -> RunConfig | None:
+        """Return the config of the last run that has one."""
+        query = select(runs.c.id, configs.c.content).join(configs, configs.c.digest == runs.c.config)
+        row = self._connection.execute(query.order_by(runs.c.id.desc()).limit(1)).first()
+        return None if row is None else RunConfig(*row)
+
+    def remove_unused(self) -> None:
+        """Remove the configs of which no run is left."""
+        self._connection.execute(delete(configs).where(~exists().where(runs.c.config == configs.c.digest)))

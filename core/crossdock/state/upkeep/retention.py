@@ -28,7 +28,7 @@ from crossdock.state.db.schema import (
     taken_files,
 )
 from crossdock.state.tables import removed_input_digests
-from crossdock.state.tables.run_configs import RunConfigs
+from crossdock.state.tables.run_history import RunConfigs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
 from crossdock.state.upkeep.removable_rows import PurgeTimes

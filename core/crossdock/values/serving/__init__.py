@@ -9,8 +9,7 @@ from crossdock.values.serving.guarded_connections import ConnectionLimits, Guard
 from crossdock.values.serving.host_names import ServerNames, is_of_other_site
 from crossdock.values.serving.problem_responses import problem_response
 from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
-from crossdock.values.serving.stoppable_server import StoppableServer
-from crossdock.values.serving.uvicorn_config import make_uvicorn_config
+from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicorn_config
 
 __all__ = [
     "BodyBudget",

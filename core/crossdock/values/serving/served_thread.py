@@ -16,8 +16,7 @@ from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
-from crossdock.values.serving.stoppable_server import StoppableServer
-from crossdock.values.serving.uvicorn_config import make_uvicorn_config
+from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicorn_config
 
 _STARTS_WITHIN_S = 10.0
 

@@ -12,11 +12,11 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.in_doubt_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.operations import batch_item
 from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
 from crossdock.writing.delivery.send_queue import SendQueue
 from crossdock.writing.delivery.senders import SendTask
-from crossdock.writing.delivery.state_doubts import NO_DOUBTS, StateDoubts
 from crossdock.writing.targets.target import Target
 
 

@@ -19,11 +19,11 @@ from crossdock.writing.delivery.delivery_context import (
     DeliveryContext,
     ForgottenRecords,
 )
+from crossdock.writing.delivery.in_doubt_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome

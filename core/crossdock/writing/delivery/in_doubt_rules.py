@@ -1,14 +1,15 @@
-"""The rules for operations in doubt, and for refusals that concern every record."""
+"""The rules for operations in doubt, for refusals that concern every record, and for a state restored from a backup."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.state import Intent
+from crossdock.state import Intent, Transaction
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.payload_comparison import holds
@@ -134,3 +135,25 @@ def error_for_all_records(
         path = intent.path or target.look_up(intent.resource, name, None).path
         return RemoteError(f"has nothing at {path}: {answer}", where=where, hint=hint, code="target_path_unknown")
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class StateDoubts:
+    """Why the state may be wrong: it is a restored backup, or some bindings were not compared with the target yet."""
+
+    restored: bool = False
+    unverified: bool = False
+
+
+NO_DOUBTS, MAY_BE_RESTORED = StateDoubts(), StateDoubts(restored=True)
+
+
+def count_in_doubt_since_backup(tx: Transaction) -> int:
+    return sum(each.status == "in_doubt" and may_be_executed_since_backup(each) for each in tx.intents.unsettled())
+
+
+def trust_if_settled(tx: Transaction) -> None:
+    """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
+    if tx.runs.is_compared() and not any(map(may_be_executed_since_backup, tx.intents.unsettled())):
+        tx.runs.forget_restored()
+        tx.unverified.clear_all()

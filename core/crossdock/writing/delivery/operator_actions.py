@@ -11,7 +11,7 @@ from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Tr
 from crossdock.state.tables.intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.writing.delivery import settlement, state_doubts
+from crossdock.writing.delivery import in_doubt_rules, settlement
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
@@ -53,7 +53,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
     tx.intents.restore_raw(intents)  # until retention removes it; `reopen` needs it
-    state_doubts.trust_if_settled(tx)
+    in_doubt_rules.trust_if_settled(tx)
 
 
 def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
@@ -106,7 +106,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
         intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
-    state_doubts.trust_if_settled(tx)
+    in_doubt_rules.trust_if_settled(tx)
 
 
 def drop(

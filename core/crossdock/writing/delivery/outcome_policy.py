@@ -13,14 +13,13 @@ from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
-from crossdock.writing.delivery.look_up_results import LookUpResults
 from crossdock.writing.delivery.operations import (
     current_request,
     is_looked_up_first,
     payload_after,
     request_to_create,
 )
-from crossdock.writing.delivery.retries_and_look_ups import Retries
+from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets import outcomes

@@ -1,18 +1,33 @@
-"""The handling of a request without a decision: sent again, looked up, left in doubt, or the end of the run."""
+"""The handling of a request without a decision: sent again, looked up, left in doubt, or the end of the run.
+
+Results of look-ups and conflicts decide about records that the target has or no longer has.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any, cast
 
-from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.backoff import pause_s
+from crossdock.state import Intent
+from crossdock.values.records import Reason
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
+from crossdock.writing.delivery.operations import (
+    changed_by_others,
+    create_after_look_up,
+    payload_after,
+    successor_after_look_up,
+    takes_over,
+)
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.payload_comparison import holds
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
 THROTTLED = 429
@@ -139,3 +154,198 @@ def _reduce_batch_size(task: SendTask) -> None:
 
 def _with_status(message: str, status: int | None) -> str:
     return message if status is None or f"HTTP {status}" in message else f"{message}: HTTP {status}"
+
+
+_CHANGED = Outcome(
+    "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
+)
+
+_NOT_SEEN = "the target has only accepted the request, and does not show its effect yet; the next run looks again"
+
+
+class LookUpResults:
+    """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
+
+    def __init__(self, run: DeliveryContext, retries: Retries) -> None:
+        self._run, self._retries, self._target = run, retries, run.target
+        self._rounds: Counter[tuple[str, int]] = Counter()  # repeated decisions, by stream and key hash
+        self._others = 0  # records of others with this state's external ids
+        self.accepted = 0  # operations that the target has executed
+
+    def may_exist_already(self, task: SendTask) -> bool:
+        """Return whether the target may already have the record of a create although the state is sound."""
+        intent = task.intent
+        was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
+        return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
+
+    def decide_conflict(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+        """Decide about a refused create if another record may be the reason; otherwise return False."""
+        is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
+        resource = self._target.resources[task.intent.resource]
+        about_name = is_conflict and outcome.pointer in {None, resource.name_pointer}
+        may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
+        if (about_name or may_be_ours) and resource.endpoint.look_up:
+            task.retry_state.conflict = outcome
+            self._run.queue.put(replace(task, purpose="look_up"))
+        elif is_conflict and task.retry_state.ambiguous:
+            self._retries.retry(task, outcome, decisions)
+        elif is_conflict and not expected:
+            self.decide_without_look_up(task, outcome, decisions)
+        else:
+            return False
+        return True
+
+    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        match outcome.kind:
+            case "found":
+                self.decide_found(task, outcome, decisions)
+            case "absent":
+                self.decide_absent(task, outcome, decisions)
+            case _:
+                self.decide_removed(task, outcome, decisions)
+
+    def decide_found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        if self._decide_if_of_others(task, outcome, decisions):
+            return
+        assert outcome.held is not None
+        intent, ours = task.intent, task.retry_state.ambiguous
+        unnamed = intent.target_id is None
+        intent.target_id = outcome.target_id
+        write_once = self._target.resources[intent.resource].write_once  # it is ours, and cannot be changed
+        if unnamed and (write_once or (ours and intent.identity.stream not in self._run.rules.adopting)):
+            decisions.settle("delivered", intent, outcome, untouched=not ours)
+            return
+        if (lost := self._rejection_of_lost_match(intent, outcome.held)) is not None:
+            decisions.settle("rejected", intent, lost)
+            return
+        successor = successor_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
+        if successor is None:
+            decisions.settle("delivered", intent, outcome, untouched=not ours)
+            return
+        refused = task.retry_state.refusal or self._rejection_of_change(intent, outcome.held, outcome.etag)
+        if refused is not None:
+            decisions.settle("rejected", intent, refused)
+            return
+        if task.retry_state.accepted:
+            self.leave_in_doubt(task, _NOT_SEEN, decisions)
+            return
+        self._replace_intent(intent, successor, decisions)
+
+    def _decide_if_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+        """Decide about an existing record that may not be ours; otherwise return False."""
+        assert outcome.held is not None
+        intent, target_id = task.intent, outcome.target_id
+        takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
+        may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
+        if task.retry_state.conflict is not None and not self.may_exist_already(task):
+            self._decide_unexpected(task, outcome, decisions)
+        elif may_be_ours and in_doubt_rules.shows_other_content(intent, outcome.held, self._target):
+            message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
+            self.leave_in_doubt(task, message, decisions)
+        else:
+            return False
+        return True
+
+    def _rejection_of_lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
+        member = self._run.rules.matching.get(intent.identity.stream)
+        if member is None or not takes_over(intent, self._target):
+            return None
+        if held.get(member) == payload_after(intent).get(member):
+            return None
+        message = f"the record that was to be taken over has another {member} now; nothing was written"
+        return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
+
+    def _rejection_of_change(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
+        """Return the rejection of an operation that must not overwrite what others have changed, or None."""
+        is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
+        before = None if intent.before is None else self._target.resources[intent.resource].comparable(intent.before)
+        if intent.only_unchanged and (not holds(held, before) or (is_newer and intent.only_unchanged == "record")):
+            return _CHANGED
+        is_rejecting = intent.identity.stream in self._run.rules.rejecting
+        if is_rejecting and (change := changed_by_others(intent, held, self._target)):
+            member, message = change
+            return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
+        return None
+
+    def reject_changed(self, task: SendTask, decisions: Decisions) -> None:
+        decisions.settle("rejected", task.intent, _CHANGED)
+
+    def _replace_intent(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
+        place = intent.identity.stream, intent.identity.key_hash
+        self._rounds[place] += 1
+        if self._rounds[place] > self._target.retry.attempts:
+            message = "others change this record repeatedly"
+            decisions.settle("rejected", intent, Outcome("rejected", message, 412, reason="conflict"))
+            return
+        intent.status = "replaced"
+        decisions.moved.append(intent)
+        decisions.successors.append(successor)
+
+    def decide_absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Handle a look-up that found nothing: what was in doubt was not executed."""
+        intent, retry_state = task.intent, task.retry_state
+        if intent.operation == "delete":
+            decisions.settle("delivered", intent, outcome)
+        elif intent.operation == "update":
+            message = "the target no longer has this record"
+            decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
+        elif retry_state.accepted:
+            self.leave_in_doubt(task, _NOT_SEEN, decisions)
+        elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
+            decisions.settle("rejected", intent, refusal)
+        elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
+            self._create_after_look_up(intent, outcome.held or {}, decisions)
+        else:
+            retry_state.ambiguous = False
+            self._run.queue.put(replace(task, purpose="send"))
+
+    def _create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
+        try:
+            successor = create_after_look_up(intent, self._target, held)
+        except RecordError as error:
+            refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
+            decisions.settle("rejected", intent, refused)
+        else:
+            self._replace_intent(intent, successor, decisions)
+
+    def decide_removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Handle a look-up that found only removed records: the create may have been executed and undone."""
+        if task.retry_state.conflict is not None:
+            self.decide_absent(task, outcome, decisions)
+            return
+        message = "the target has a removed record of this name, which may be this one"
+        self.leave_in_doubt(task, message, decisions)
+
+    def leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
+        doubt = Outcome("in_doubt", message)
+        decisions.add_attempt_result(replace(task, purpose="send"), doubt, at=self._run.clock.now())
+        decisions.settle("in_doubt", task.intent, doubt)
+
+    def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
+        """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
+        if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
+            self._stop_for_forgotten_records(task, decisions)
+        else:
+            decisions.settle("rejected", task.intent, conflict)
+
+    def _decide_unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
+        assert outcome.held is not None
+        member = self._run.rules.matching.get(task.intent.identity.stream)
+        if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):
+            self._stop_for_forgotten_records(task, decisions)
+            return
+        self._others += 1
+        if in_doubt_rules.are_too_many_conflicts(self._others, self.accepted):
+            self._stop_for_forgotten_records(task, decisions, others=self._others)
+            return
+        refused = in_doubt_rules.conflict_outcome(task.intent, outcome, self._target)
+        decisions.settle("rejected", task.intent, refused)
+
+    def _stop_for_forgotten_records(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
+        """Send nothing more: the state may also have forgotten records that are written once."""
+        matches = task.intent.identity.stream in self._run.rules.matching
+        self._run.stop_with(
+            in_doubt_rules.forgotten_records_error(task.intent, self._target, matches=matches, others=others)
+        )
+        self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

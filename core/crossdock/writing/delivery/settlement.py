@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
+from crossdock.writing.delivery.in_doubt_rules import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.delivery.operations import payload_after, payload_bytes_after
-from crossdock.writing.delivery.state_doubts import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
 

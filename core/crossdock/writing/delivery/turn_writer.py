@@ -16,10 +16,10 @@ from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
 from crossdock.writing.delivery.operations import Operation, batch_item, intent_without_request, make_intent
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Request, Target

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.delimited_format import Delimiter
+from crossdock.reading.formats.delimited_layout import Delimiter
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
-from crossdock.reading.formats.fixed_width_format import sorted_by_position
+from crossdock.reading.formats.fixed_width_layout import sorted_by_position
 from crossdock.reading.formats.text_encodings import has_no_shifts, known_encoding
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults

@@ -11,7 +11,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from crossdock.reading.formats import xml_format
+from crossdock.reading.formats import xml_layout
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import finding_at
 from crossdock.writing.files.cells import Cell, NumberDefaults
@@ -27,7 +27,7 @@ from crossdock.writing.files.rows import (
 from crossdock.writing.files.text_encoder import TextEncoder
 
 OWN_TEXT = "."
-_PATH = re.compile(rf"\.|(?:{xml_format.STEP}/)*@?{xml_format.STEP}")
+_PATH = re.compile(rf"\.|(?:{xml_layout.STEP}/)*@?{xml_layout.STEP}")
 _PREFIX = re.compile(r"([^/@:]+):")
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
@@ -37,7 +37,7 @@ _PUBLIC_NAMES = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso885
 
 
 def _checked_column_path(text: str) -> str:
-    return xml_format.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
+    return xml_layout.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
 
 
 XmlPath = Annotated[str, AfterValidator(_checked_column_path)]
@@ -147,7 +147,7 @@ class XmlContent(RowsContent[XmlRow]):
     """A file with one XML document."""
 
     kind: Literal["xml"]
-    record: Annotated[str, AfterValidator(xml_format.check_record_path)]
+    record: Annotated[str, AfterValidator(xml_layout.check_record_path)]
     """The path of the records from the root, such as ``/Orders/Order``."""
     header: Mapping[XmlPath, Cell] = {}
     """Values before the records by their paths inside of the root, such as ``@version`` or ``Header/Sent``."""

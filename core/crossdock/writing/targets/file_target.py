@@ -1,23 +1,30 @@
-"""A target that hands over files: a partner's folder, on a disk or a server."""
+"""A target that hands over files: a partner's folder, on a disk or a server. Partners may acknowledge them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 from zoneinfo import ZoneInfo
+
+from pydantic import StrictBool, StrictStr, model_validator
 
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_results import Answer, NotSentError
+from crossdock.reading.wrappers.wrapper import WrapperSettings
+from crossdock.reading.wrappers.wrapping import ending_of, wrapped
+from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
-from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgement_resource
+from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.targets.connector_target import ConnectorTarget
-from crossdock.writing.targets.file_form import FileForm
 from crossdock.writing.targets.file_hand_over import HandOver
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
@@ -25,9 +32,106 @@ from crossdock.writing.targets.target import (
     STAGE,
     BatchItem,
     Client,
+    EndpointProfile,
     Request,
+    TargetResource,
     Update,
 )
+
+ACKNOWLEDGEMENTS = "acknowledgements"
+"""The name of the resource of a target to which streams with acknowledgements write."""
+
+
+class Acknowledgement(ResourceModel):
+    """What a partner says about files that were handed over to it.
+
+    Attributes:
+        file: The name of the file.
+        number: The number of the file, such as the control number of its interchange; zeros before it do not count.
+        control: The control number of one transaction set or message in that file.
+        record: The external id of one record. Without *control* and *record* it is about the whole file.
+        accepted: Whether the partner has accepted it.
+        reason: Why it was refused.
+    """
+
+    file: StrictStr | None = None
+    number: StrictStr | None = None
+    control: StrictStr | None = None
+    record: StrictStr | None = None
+    accepted: StrictBool
+    reason: StrictStr | None = None
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if not (self.file or self.number or self.record):
+            raise ValueError("needs the file, its number, or the record that is acknowledged")
+        return self
+
+
+def acknowledgement_resource() -> TargetResource:
+    """Return the resource of a target to which streams bring acknowledgements."""
+    endpoint = EndpointProfile(reads=False)
+    return TargetResource(
+        ACKNOWLEDGEMENTS, Acknowledgement, write_once=True, deletes=False, endpoint=endpoint, acknowledges=True
+    )
+
+
+_SOME_FACTS = WrittenFileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
+_PLACE = re.compile(r"\{(number|at)(?::([^{}]*))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """A resource whose records are sent in files.
+
+    Attributes:
+        name: The name of a file, with ``{number}``, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}``.
+        wrapped: What it is wrapped in, the outermost first; the name gets the endings of these.
+    """
+
+    kind: TargetResource
+    name: str
+    content: FileContent
+    wrapped: Sequence[WrapperSettings] = ()
+
+    def request(self, operation: FileOperation, name: str, payload: Mapping[str, Any]) -> Request:
+        """Return the request of one operation. Raises RecordError if the content cannot express it, or for its size."""
+        self.content.check(FileRecord(operation, name, payload))
+        most = self.kind.batch.most_bytes if self.kind.batch is not None else None
+        if most is not None and (size := self.size_of(BatchItem(operation, name, payload))) > most:
+            message = f"takes {size:,} bytes alone in a file, and bytes_per_file is {most:,}"
+            raise RecordError("invalid_draft", message, pointer="")
+        return Request("PUT", f"/{self.kind.name}", exact_json.dumps(payload), holds_payload=True)
+
+    def file_name(self, number: int, at: datetime) -> str:
+        """Return the name of file *number*, made *at* a time in the partner's zone, without endings of wrappers."""
+
+        def filled(place: re.Match[str]) -> str:
+            form = place[2] or ""
+            return f"{number:0{form or 1}d}" if place[1] == "number" else at.strftime(form)
+
+        return _PLACE.sub(filled, self.name)
+
+    def wrapped_name(self, number: int, at: datetime) -> str:
+        return self.file_name(number, at) + ending_of(self.wrapped)
+
+    def batch(self, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
+        """Return the request with the bytes of file *number*. Raises RefusedError as `FileContent.content`."""
+        name = self.file_name(number, at)
+        records = [FileRecord(item.operation, item.name, item.payload) for item in items]
+        content = self.content.content(records, WrittenFileFacts(number, at, name))
+        return Request(STAGE, f"/{self.wrapped_name(number, at)}", self._wrapped(content, name))
+
+    def size_of(self, item: BatchItem) -> int:
+        """Return the bytes of a file with *item* alone, before it is wrapped. It takes no more in one with others."""
+        return len(self.content.content([FileRecord(item.operation, item.name, item.payload)], _SOME_FACTS))
+
+    def _wrapped(self, content: bytes, name: str) -> bytes:
+        if not self.wrapped:
+            return content
+        with TemporaryDirectory(prefix="wrapped-") as folder:
+            return wrapped(content, self.wrapped, name=name, folder=Path(folder)).read_bytes()
+
 
 _FOREVER_S = 10.0**11
 

@@ -17,8 +17,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit import LimitEstimate, LimitSettings
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer
@@ -221,7 +220,7 @@ class TargetResource(ResourceType):
         divided_name: How several members hold the external id, made of `name_parts`; None if one does.
         batch: The operations that are sent together; None if each has a request of its own.
         acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
-            settled and not sent; its draft is `crossdock.writing.targets.acknowledgement.Acknowledgement`.
+            settled and not sent; its draft is `crossdock.writing.targets.file_target.Acknowledgement`.
     """
 
     endpoint: EndpointProfile = EndpointProfile()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from crossdock.cli.migrate.load_output import LoadOutput, progress_sentence
+from crossdock.cli.migrate.load import LoadOutput, progress_sentence
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.config.project.migration_config import Gate
 from crossdock.migration.load_progress import WaveProgress

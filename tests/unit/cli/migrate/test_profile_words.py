@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.cli.migrate import column_profile_texts
-from crossdock.migration.cell_findings import FINDINGS
+from crossdock.migration.column_profile import FINDINGS
 
 
 @pytest.mark.parametrize(

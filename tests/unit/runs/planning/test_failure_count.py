@@ -7,7 +7,7 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.errors import RecordError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 
 
 @pytest.mark.parametrize(

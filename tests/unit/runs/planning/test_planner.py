@@ -21,7 +21,7 @@ from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References

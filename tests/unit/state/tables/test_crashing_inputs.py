@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.state import State
-from crossdock.state.sidecar_files.reading_marks import ReadingMark
+from crossdock.state.sidecar_files.crash_marks import CrashMark
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 
 
-def killed_at(*places: int) -> list[ReadingMark]:
-    return [ReadingMark("wms.p", "P.csv", "a5", place) for place in places]
+def killed_at(*places: int) -> list[CrashMark]:
+    return [CrashMark("wms.p", "P.csv", "a5", place) for place in places]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def killed_at(*places: int) -> list[ReadingMark]:
     ids=["once", "five times in a row", "at two places", "six times in a row"],
 )
 def test_an_input_at_which_processes_are_always_killed_is_set_aside(
-    state: State, marks: list[ReadingMark], *, is_set_aside: bool
+    state: State, marks: list[CrashMark], *, is_set_aside: bool
 ) -> None:
     """Even if it kills no other process; people who kill a process seldom meet the same place so often."""
     with state.begin() as tx:
@@ -36,9 +36,9 @@ def test_an_input_at_which_processes_are_always_killed_is_set_aside(
         found = tx.crashing_inputs.get(marks[0])
         assert found
         assert (found.killed, found.set_aside_at is not None) == (len(marks), is_set_aside)
-        other = ReadingMark("wms.p", "P.csv", "b6")
+        other = CrashMark("wms.p", "P.csv", "b6")
         assert tx.crashing_inputs.get(other) is None
-        assert tx.crashing_inputs.get(ReadingMark("wms.p", "Q.csv", "a5")) == found  # the same under another name
+        assert tx.crashing_inputs.get(CrashMark("wms.p", "Q.csv", "a5")) == found  # the same under another name
         assert tx.crashing_inputs.readmit("wms.p") == is_set_aside
         tx.crashing_inputs.forget(marks[0])
         assert not tx.crashing_inputs.has_any()

@@ -23,11 +23,11 @@ from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_widt
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
-from crossdock.reading.formats.guesses.table_guess import guess_table, is_sheet, is_table
+from crossdock.reading.formats.guesses.table_guess import guess_table, is_columnar_or_sheet, is_sheet
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20
@@ -75,7 +75,9 @@ def guess_file(path: Path) -> FileGuess:
         RefusedError: If it is empty or damaged.
     """
     head = head_of(path)
-    guess, size = (guess_table(path, head), path.stat().st_size) if is_table(head) else _guess_content(path, head)
+    guess, size = (
+        (guess_table(path, head), path.stat().st_size) if is_columnar_or_sheet(head) else _guess_content(path, head)
+    )
     trial = _read_with_guess(path, guess)
     if not trial.is_read and (other := _without_quotes(guess)) is not None:
         again = _read_with_guess(path, other)

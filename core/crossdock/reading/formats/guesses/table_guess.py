@@ -21,7 +21,7 @@ _WORKBOOK = re.compile(rb"(?s)\xd0\xcf\x11\xe0|PK\x03\x04.{26}(?:\[Content_Types
 _MOST_ROWS = 200
 
 
-def is_table(head: bytes) -> bool:
+def is_columnar_or_sheet(head: bytes) -> bool:
     """Return whether a file is one of Parquet, Arrow or sheets by its first bytes."""
     return head.startswith(tuple(reader.begin for reader in _COLUMNAR)) or bool(_WORKBOOK.match(head))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.parsers import expat
 
 from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, share_text
-from crossdock.reading.formats.xml_format import BETWEEN
+from crossdock.reading.formats.xml_layout import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
 _HTML = re.compile(rb"(?i)<(?:!doctype\s+)?html")

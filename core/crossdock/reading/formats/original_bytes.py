@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from crossdock.reading.formats.undeclared_gzip import open_stream
+from crossdock.reading.wrappers.packed_streams import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 MOST_BYTES = 4_000
@@ -15,7 +15,7 @@ _X12_HEADER = 106
 _LATEST = 1 << 62
 
 
-def raw_lines(
+def bytes_of_lines(
     path: Openable, lines: Sequence[int], encoding: str, quote: str | None, *, name: str
 ) -> Mapping[int, bytes]:
     """Return the bytes of the records that begin at *lines* (ascending), with their line ends.
@@ -40,7 +40,7 @@ def raw_lines(
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def raw_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+def bytes_of_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
     """Return the segments of an EDI file from each of *numbers* (ascending) to the next, or to the end of the set."""
     found = dict.fromkeys(numbers, b"")
     if not numbers:

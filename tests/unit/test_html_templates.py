@@ -5,7 +5,7 @@ from __future__ import annotations
 import jinja2
 import pytest
 
-from crossdock.values.page_templates import PageTemplates
+from crossdock.values.html_templates import PageTemplates
 
 TEMPLATES = PageTemplates("crossdock.sandbox", shown=str.upper)
 

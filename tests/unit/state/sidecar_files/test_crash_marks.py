@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.state.sidecar_files import reading_marks
-from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+from crossdock.state.sidecar_files import crash_marks
+from crossdock.state.sidecar_files.crash_marks import CrashMark, CrashMarks
 
-MARK = ReadingMark("wms.p", "P.csv", "a5", 7)
+MARK = CrashMark("wms.p", "P.csv", "a5", 7)
 
 
-def left(path: Path) -> ReadingMarks:
+def left(path: Path) -> CrashMarks:
     """Marks of a process that has read the second of two inputs, and was killed."""
-    marks = ReadingMarks(path, "state 1")
+    marks = CrashMarks(path, "state 1")
     marks.open()
     marks.put(1, MARK)
     marks.put(2, MARK)
@@ -26,23 +26,23 @@ def test_the_last_marks_are_found(tmp_path: Path) -> None:
     """Of the same state; a process that ends normally leaves none."""
     path = tmp_path / "keys" / "reading.json"
     marks = left(path)
-    assert ReadingMarks(path, "state 1").left_by_killed_process() == [MARK]
-    assert ReadingMarks(path, "state 2").left_by_killed_process() == []
+    assert CrashMarks(path, "state 1").left_by_killed_process() == [MARK]
+    assert CrashMarks(path, "state 2").left_by_killed_process() == []
     assert path.stat().st_mode & 0o777 == 0o600
     marks.close()
-    assert ReadingMarks(path, "state 1").left_by_killed_process() == ()
+    assert CrashMarks(path, "state 1").left_by_killed_process() == ()
 
 
 def test_a_restart_of_the_machine_says_nothing_about_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was being read when it stopped."""
     boot = tmp_path / "boot_id"
-    monkeypatch.setattr(reading_marks, "_BOOT", boot)
+    monkeypatch.setattr(crash_marks, "_BOOT", boot)
     boot.write_text("first\n")
     path = tmp_path / "reading.json"
     marks = left(path)
-    assert ReadingMarks(path, "state 1").left_by_killed_process() == [MARK]
+    assert CrashMarks(path, "state 1").left_by_killed_process() == [MARK]
     boot.write_text("second\n")
-    assert ReadingMarks(path, "state 1").left_by_killed_process() == []
+    assert CrashMarks(path, "state 1").left_by_killed_process() == []
     marks.close()
 
 
@@ -51,13 +51,13 @@ def test_a_damaged_file_has_no_marks(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and the next run writes it again."""
     path = tmp_path / "reading.json"
     path.write_bytes(content)
-    assert list(ReadingMarks(path, "state 1").left_by_killed_process()) == []
+    assert list(CrashMarks(path, "state 1").left_by_killed_process()) == []
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """The run goes on without marks."""
     (tmp_path / "file").write_bytes(b"")
-    marks = ReadingMarks(tmp_path / "file" / "reading.json", "state 1")
+    marks = CrashMarks(tmp_path / "file" / "reading.json", "state 1")
     marks.open()
     marks.put(1, MARK)
     marks.close()

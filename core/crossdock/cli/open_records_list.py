@@ -1,4 +1,4 @@
-"""``crossdock records list``: undelivered records and the reasons."""
+"""``crossdock records list``: records that are not delivered, or not known to be, and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks of what a process is reading, in a file beside the state. A killed process leaves them to the next process.
+"""Crash marks: what a process is reading now, in a file beside the state. A killed process leaves them to the next one.
 
 They are not flushed to the disk, which costs some microseconds each: they must survive the process, not the machine.
 """
@@ -21,7 +21,7 @@ _PLACE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingMark:
+class CrashMark:
     """What one thread reads: *batches* batches of a file with the hash *content*. *name* is empty without a file."""
 
     stream: str
@@ -30,14 +30,14 @@ class ReadingMark:
     batches: int = 0
 
 
-class ReadingMarks:
+class CrashMarks:
     """The marks of one state. A failed write stops nothing, and marks of another *identity* are ignored."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self._path, self._owner = path, {"state": identity, "boot": _boot_id()}
         self._file: BinaryIO | None = None
 
-    def left_by_killed_process(self) -> Sequence[ReadingMark]:
+    def left_by_killed_process(self) -> Sequence[CrashMark]:
         """Return the marks of a killed process; none if the machine has restarted since."""
         try:
             content = self._path.read_bytes()
@@ -45,7 +45,7 @@ class ReadingMarks:
             return ()
         owner, *marks = [_decoded(content[start : start + _PLACE]) for start in range(0, len(content) or 1, _PLACE)]
         found = marks if owner == self._owner else []
-        return [ReadingMark(**mark) for mark in found if isinstance(mark, dict) and mark.keys() == _FIELDS]
+        return [CrashMark(**mark) for mark in found if isinstance(mark, dict) and mark.keys() == _FIELDS]
 
     def open(self) -> None:
         with suppress(OSError):
@@ -54,7 +54,7 @@ class ReadingMarks:
             self._file.truncate()
             self._write(0, self._owner)
 
-    def put(self, place: int, mark: ReadingMark | None) -> None:
+    def put(self, place: int, mark: CrashMark | None) -> None:
         """Write *mark* at *place*, counted from 1; None if nothing is read."""
         self._write(place, mark and asdict(mark))
 
@@ -72,7 +72,7 @@ class ReadingMarks:
                 os.pwrite(self._file.fileno(), data.ljust(_PLACE), place * _PLACE)
 
 
-_FIELDS = asdict(ReadingMark("")).keys()
+_FIELDS = asdict(CrashMark("")).keys()
 
 
 def _boot_id() -> str:

@@ -1,4 +1,4 @@
-"""The reference of JSON output names what commands print, and nothing that the code does not know."""
+"""The types of JSON documents, from which the reference is written, are those of what commands print."""
 
 from __future__ import annotations
 
@@ -10,52 +10,45 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
+import jsonschema_rs
+import msgspec
 import pytest
 from tests.compatibility.output_facts import COMMANDS, documents
-from tests.documentation.fences import DOCS, ROOT
 from tests.documentation.worlds import worlds
 from tests.e2e.project_folder import in_process
 
-PAGE = DOCS / "reference" / "json_output.md"
-PAGES = PAGE, PAGE.with_name("json_output_migrate.md")
-ALWAYS = ("Messages", "Tally")
-ANY_NAME = r"`(\w+)`[^`{]*\{(?!`)"  # such as: `streams` {name: tally}, `bindings` [{column: value}]
+from crossdock.cli.main import cli
+from crossdock.values.json_documents.by_command import DOCUMENTS
 
 
 @cache
-def sections() -> dict[str, str]:
-    """The text of each section of both pages by what is in its heading: commands, or what all have in common."""
-    found = dict[str, str]()
-    for page in PAGES:
-        for part in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            heading, _, text = part.partition("\n")
-            found |= dict.fromkeys(re.split(", ", re.sub(r" \([^)]*\)|;.*", "", heading)), text)
-    return found
+def validator(usage: str) -> jsonschema_rs.Validator:
+    """Refuses members that the type does not have, lacking ones, and those of other types."""
+    (schema,), objects = msgspec.json.schema_components([DOCUMENTS[usage]], ref_template="#/$defs/{name}")
+    closed = {name: each | {"additionalProperties": False} for name, each in objects.items()}
+    return jsonschema_rs.validator_for({**schema, "$defs": closed})
 
 
-def text_about(command: str) -> str:
-    """What the pages say about *command*: its section, those to which it refers, and what all have in common."""
-    own = sections()[command]
-    others = re.findall(r"\b(?:as in|as of|that of) `([^`]+)`", own)
-    return "\n".join([own, *(sections()[each] for each in (*others, *ALWAYS))])
+def faults(usage: str, document: Any) -> list[str]:
+    found = validator(usage).iter_errors(document)
+    return [f"{usage}: {'/'.join(map(str, each.instance_path))}: {each.message[:300]}" for each in found]
 
 
-def members(value: Any, any_name: set[str], parent: str = "") -> Iterator[str]:
-    """The names of all members below *value*, except those that are names of streams, resources and the like."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            if parent not in any_name:
-                yield name
-            yield from members(inner, any_name, name)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from members(inner, any_name, parent)
+def commands_with_json(group: click.Group, context: click.Context, before: str = "") -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if any("--json" in each.opts for each in command.params):
+            yield f"{before}{name}"
+        if isinstance(command, click.Group):
+            yield from commands_with_json(command, click.Context(command, parent=context), f"{before}{name} ")
 
 
-def not_described(document: Any, section: str) -> set[str]:
-    """The members of *document* that the section of a command does not name."""
-    text = text_about(section)
-    return {*members(document, {*re.findall(ANY_NAME, text)})} - {*re.findall(r"`([^`\n]+)`", text)}
+def test_each_command_with_json_has_a_type() -> None:
+    """A new one fails here."""
+    known = {re.sub(r",? (-|[A-Z]).*", "", usage) for usage in DOCUMENTS}
+    assert known == {*commands_with_json(cli, click.Context(cli))}
 
 
 @pytest.fixture(scope="module", name="printed")
@@ -64,16 +57,16 @@ def _printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_printed_member_is_described(printed: dict[str, Any], command: str) -> None:
-    """In the section of the command, or in one to which it refers."""
+def test_documents_are_of_their_types(printed: dict[str, Any], command: str) -> None:
+    """With each member, and without others."""
     assert printed[command]
-    assert not_described(printed[command], re.sub(r" \d+$", "", command)) == set()
+    assert faults(re.sub(r" \d+$", "", command), printed[command]) == []
 
 
-WORLDS = {  # world -> commands in order, by the section that describes their output
+WORLDS = {  # world -> commands in order, by what says how they are used
     "open_records": {
         "records list": ["records list", "records list --state waiting", "records list --state in-doubt"],
-        "records show": ["records show wms.invoices 70010"],
+        "records show": ["records show wms.invoices 70010", "records show wms.invoices 70010 --raw"],
         "records resolve STREAM KEY": ["records resolve wms.invoices 70013"],
         "audit": ["audit"],
         "report --month": [f"report --month {datetime.now(UTC):%Y-%m}"],
@@ -81,12 +74,16 @@ WORLDS = {  # world -> commands in order, by the section that describes their ou
         "show": ["show"],
         "trace": ["trace 70010", "trace 70011", "trace 70013", "trace 0001"],
         "state stats": ["state stats"],
+        "state readmit": ["state readmit"],
+        "state purge": ["state purge --dry-run"],
         "state compact": ["state compact"],
+        "approve": ["approve"],
+        "config show": ["config show"],
     },
     "delivered": {"plan": ["plan"], "reconcile": ["reconcile"], "undo": ["undo 2"], "sync": ["sync"]},
-    "warehouse": {"try": ["try wms.products"], "check": ["check"]},
+    "warehouse": {"try": ["try wms.products", "try wms.products --raw"], "check": ["check"]},
     "migration": {
-        "migrate rehearse": ["migrate rehearse", "migrate rehearse --against-platform"],
+        "migrate rehearse": ["migrate rehearse", "migrate rehearse --against-platform", "migrate rehearse --raw"],
         "migrate load": ["migrate load"],
         "migrate status": ["migrate status"],
         "migrate freeze": ["migrate freeze --wait 1s"],
@@ -100,29 +97,18 @@ WORLDS = {  # world -> commands in order, by the section that describes their ou
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("world", WORLDS)
-def test_members_of_other_commands_are_described(world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_of_other_commands_are_of_their_types(
+    world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In projects with open records and with a migration."""
-    lacking = {}
+    found = []
     with worlds(tmp_path / "worlds") as made, made.copy(world, tmp_path / "copy") as copy:
         monkeypatch.chdir(copy.folder)
-        for section, commands in WORLDS[world].items():
+        for usage, commands in WORLDS[world].items():
             for command in commands:
                 done = in_process(
                     copy.folder / "crossdock.yaml", *command.split(), "--json", environment=copy.environment
                 )
                 assert done.stdout, done.stderr
-                lacking[command] = not_described(json.loads(done.stdout), section)
-    assert [f"{command}: {sorted(found)}" for command, found in lacking.items() if found] == []
-
-
-@cache
-def source() -> str:
-    return "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "core").rglob("*.py"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_each_described_member_is_known_to_the_code(page: Path) -> None:
-    """A member that was renamed or removed is not described any more."""
-    described = {*re.findall(r"`([a-z]\w*)`", page.read_text(encoding="utf-8"))}
-    assert len(described) > 50
-    assert {name for name in described if not re.search(rf"\b{name}\b", source())} == set()
+                found += [f"{command}: {each}" for each in faults(usage, json.loads(done.stdout))]
+    assert found == []

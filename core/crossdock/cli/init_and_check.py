@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, with_code
+from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.connector import Finding
+    from crossdock.values.json_documents.projects import State
 
 
 @click.command(
@@ -38,10 +42,10 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     return states.exit_code
 
 
-def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
+def _create_state(loaded: Project) -> tuple[State, str]:
     created = loaded.init()
     url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pinned_tenant
-    document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
+    document: State = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
     text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
     return document, text
 
@@ -61,10 +65,13 @@ def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
     metavar="FILE",
     help="Only compare the platform's OpenAPI document with what is sent to it; no connection is opened.",
 )
-def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | None) -> int:
+@click.option(
+    "--assumptions", is_flag=True, help="Also list what is assumed about the platform, which does not document it."
+)
+def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | None, assumptions: bool) -> int:
     """Test state, platform, credentials and sources; change nothing.
 
-    Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
+    Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
     if fleet is not None:
         if openapi is not None:
@@ -82,17 +89,29 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     from crossdock.services.system_check.findings import findings_of
 
     findings = list(findings_of(loaded))
-    assumptions = dict(loaded.platform.assumptions())
+    assumed = dict(loaded.platform.assumptions())
     if as_json:
         found = [{"subject": subject, **asdict(item)} for subject, item in findings]
-        terminal_output.print_json({"findings": found, "assumptions": assumptions})
+        terminal_output.print_json({"findings": found, "assumptions": assumed})
     else:
-        console = terminal_output.output_console()
-        for subject, item in findings:
-            terminal_output.print_lines(console, _finding_line(subject, item))
-        console.print()
-        console.print(terminal_output.table("Assumptions (undocumented)", ("what", "value"), assumptions.items()))
+        _print_findings(findings)
+        if assumptions:
+            table = terminal_output.table("Assumptions about the platform", ("what", "value"), assumed.items())
+            terminal_output.output_console().print("", table, sep="\n")
+        else:
+            say(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
     return 0 if all(item.ok for _, item in findings) else 3
+
+
+def _print_findings(findings: Sequence[tuple[str, Finding]]) -> None:
+    for subject, item in findings:
+        terminal_output.print_lines(terminal_output.output_console(), _finding_line(subject, item))
+    failed = sum(not item.ok for _, item in findings)
+    say(
+        f"{failed:,} of {counted(len(findings), 'test')} failed"
+        if failed
+        else f"{counted(len(findings), 'test')} passed"
+    )
 
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:

@@ -12,6 +12,7 @@ from crossdock.resources import ResourceName
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.platform.openapi_members import Difference
+    from crossdock.values.json_documents.projects import OpenApiCheck, OpenApiDifference
 
 
 def check(loaded: Project, path: Path, *, as_json: bool) -> int:
@@ -24,10 +25,11 @@ def check(loaded: Project, path: Path, *, as_json: bool) -> int:
     )
     failing = [each for each in found if each.is_error]
     if as_json:
-        listed = [
+        listed: list[OpenApiDifference] = [
             {"where": each.where, "what": each.what, "fix": each.fix or None, "error": each.is_error} for each in found
         ]
-        terminal_output.print_json({"file": str(path), "resources": list(resources), "differences": listed})
+        compared: OpenApiCheck = {"file": str(path), "resources": list(resources), "differences": listed}
+        terminal_output.print_json(compared)
     else:
         _print(path, resources, failing, [each for each in found if not each.is_error])
     return 3 if failing else 0

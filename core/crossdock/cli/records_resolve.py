@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crossdock.runs.audited_changes import Change
     from crossdock.runs.operator_look_ups import Candidate
     from crossdock.state import Intent, RecordFilter, Transaction
+    from crossdock.values.json_documents import records as record_documents
 
 
 @click.command(
@@ -244,7 +245,7 @@ def _candidate_text(candidate: Candidate) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _document(candidate: Candidate) -> dict[str, Any]:
+def _document(candidate: Candidate) -> record_documents.Candidate:
     return {
         "id": candidate.target_id,
         "created_at": candidate.created_at,

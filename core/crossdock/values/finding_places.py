@@ -19,6 +19,7 @@ class PlacedFinding:
         message: The whole message, with advice for a single type.
         short: The message without that, for a list of types.
         of_type: Whether the value has a wrong type, so that another choice may be meant.
+        absent: The place of the key that is missing, if that is what was found.
     """
 
     place: Place
@@ -26,6 +27,7 @@ class PlacedFinding:
     message: str
     short: str
     of_type: bool
+    absent: Place | None = None
 
 
 def place_and_choices(

@@ -197,7 +197,7 @@ def _values_of_missing_keys(
         return {}  # of an author's code, which had no say before
     else:
         return {}
-    known = {}
+    known: dict[Place | None, str] = {}
     for item in items:
         details = item.get("ctx", {})
         name = details.get("tag", item["input"])

@@ -149,5 +149,8 @@ def known_words() -> list[str]:
 def meanings(word: str) -> list[tuple[str, str]]:
     """Return what *word* is said of and what it means, once for each meaning; empty if no report shows it."""
     name = word.lower().replace(" ", "_").replace("-", "_")
-    found = {kind(name).meaning: said_of for kind, said_of in reversed(_KINDS.items()) if name in {*kind}}
-    return [(said_of, meaning) for meaning, said_of in reversed(found.items())]
+    found: dict[str, str] = {}
+    for kind, said_of in _KINDS.items():
+        if name in {*kind}:
+            found.setdefault(kind(name).meaning, said_of)
+    return [(said_of, meaning) for meaning, said_of in found.items()]

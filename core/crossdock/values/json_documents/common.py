@@ -1,11 +1,10 @@
 """What the documents of several commands have in common."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from datetime import date, datetime
+from typing import Any, Literal, TypedDict
 
-from msgspec import Meta
-
-Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-Date = Annotated[str, Meta(extra_json_schema={"format": "date"})]
+Instant = datetime
+Date = date
 Columns = dict[str, Any]
 
 

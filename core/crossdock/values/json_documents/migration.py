@@ -1,8 +1,6 @@
 """The documents of commands that move a legacy system once, and compare it."""
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Any, Literal, NotRequired, TypedDict
 
 from crossdock.values.json_documents.common import Forecast, Instant, Message, Open, Records, Rows, Tally
 from crossdock.values.json_documents.runs import Report
@@ -259,7 +257,7 @@ ShownDifference = TypedDict(
         "resource": str,
         "namespace": str,
         "key": str | None,
-        "at": Annotated[str | None, Meta(description="The place of a row without a key.")],
+        "at": str | None,
         "id": str | None,
         "members": list[str],
         "remark": str,
@@ -291,7 +289,7 @@ class Reconciliation(TypedDict):
     requests: int
     repair: Repair
     shown: list[ShownDifference]
-    """The first records, as many as `--limit` says."""
+    """The first records, as many as `--limit` says. `at` is the place of a row without a key."""
     errors: dict[str, str]
     """By stream."""
     messages: list[Message]
@@ -391,9 +389,7 @@ class DeadLetters(TypedDict):
     """Files with lines, at most 100."""
 
 
-WaitingRecords = TypedDict(
-    "WaitingRecords", {"stream": str, "for": Annotated[str, Meta(description="Resources.")], "records": int}
-)
+WaitingRecords = TypedDict("WaitingRecords", {"stream": str, "for": str, "records": int})
 
 
 class Exceptions(TypedDict):
@@ -401,6 +397,7 @@ class Exceptions(TypedDict):
     rejected: list[DeadLetters]
     dropped: list[DeadLetters]
     waiting: list[WaitingRecords]
+    """`for` has the resources that they wait for."""
     kept: dict[str, int]
     """Records, by stream."""
 

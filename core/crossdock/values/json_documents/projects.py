@@ -1,8 +1,6 @@
 """The documents of commands that make, check and try a project."""
 
-from typing import Annotated, Any, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Any, NotRequired, TypedDict
 
 from crossdock.values.json_documents.common import Columns, Message
 
@@ -63,10 +61,10 @@ class OpenApiCheck(TypedDict):
 Proposal = TypedDict(
     "Proposal",
     {
-        "stream": Annotated[list[str], Meta(description="What each stream reads.")],
+        "stream": list[str],
         "target": list[str],
-        "TODO": Annotated[list[str], Meta(description="What the author must find out.")],
-        "left out": Annotated[list[str], Meta(description="Operations of the document, with the reason.")],
+        "TODO": list[str],
+        "left out": list[str],
     },
 )
 
@@ -76,7 +74,8 @@ class NewProject(TypedDict):
     kind: str
     files: list[str]
     proposal: NotRequired[Proposal]
-    """With `--openapi`."""
+    """With `--openapi`: what each stream reads, the target, what the author must find out, and the operations that
+    are left out, with reasons."""
 
 
 class Setting(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from crossdock.runs.audited_changes import Change
     from crossdock.runs.operator_look_ups import Candidate
     from crossdock.state import Intent, RecordFilter, Transaction
-    from crossdock.values.json_documents import records as record_documents
 
 
 @click.command(
@@ -245,7 +244,7 @@ def _candidate_text(candidate: Candidate) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _document(candidate: Candidate) -> record_documents.Candidate:
+def _document(candidate: Candidate) -> dict[str, Any]:
     return {
         "id": candidate.target_id,
         "created_at": candidate.created_at,

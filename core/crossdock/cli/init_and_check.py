@@ -44,7 +44,9 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 def _create_state(loaded: Project) -> tuple[State, str]:
     created = loaded.init()
-    url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pinned_tenant
+    from crossdock.state.db.database_errors import url_without_password
+
+    url, pin = url_without_password(loaded.state_url), loaded.pinned_tenant
     document: State = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
     text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
     return document, text

@@ -83,6 +83,6 @@ def _joined_messages(messages: list[str]) -> str:
     distinct = list(dict.fromkeys(messages))
     if len(distinct) > 1 and all(each.startswith(_MUST_BE) for each in distinct):
         *others, last = (each.removeprefix(_MUST_BE) for each in distinct)
-        listed = ", ".join(others).replace("' or '", "', '")
-        return f"{_MUST_BE}{listed} or {last}"
+        listed, _, last = f"{', '.join(others)} or {last}".rpartition(" or ")
+        return _MUST_BE + listed.replace("' or '", "', '") + f" or {last}"
     return "; or: ".join(distinct)

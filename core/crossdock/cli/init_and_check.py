@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +13,10 @@ from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.errors import ConfigError, with_code
-from crossdock.values.display_texts import counted
+from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.connector import Finding
     from crossdock.values.json_documents.projects import State
 
 
@@ -88,36 +85,27 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
         from crossdock.cli import openapi_check
 
         return openapi_check.check(loaded, openapi, as_json=as_json)
+    from crossdock.services.system_check.check import CheckResult
     from crossdock.services.system_check.findings import findings_of
 
-    findings = list(findings_of(loaded))
+    result = CheckResult(list(findings_of(loaded)))
     assumed = dict(loaded.platform.assumptions())
     if as_json:
-        found = [{"subject": subject, **asdict(item)} for subject, item in findings]
+        found = [{"subject": subject, **asdict(item)} for subject, item in result.findings]
         terminal_output.print_json({"findings": found, "assumptions": assumed})
     else:
-        _print_findings(findings)
+        terminal_output.print_lines(terminal_output.output_console(), str(result))
         if assumptions:
             table = terminal_output.table("Assumptions about the platform", ("what", "value"), assumed.items())
             terminal_output.output_console().print("", table, sep="\n")
         else:
             say(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
-    return 0 if all(item.ok for _, item in findings) else 3
-
-
-def _print_findings(findings: Sequence[tuple[str, Finding]]) -> None:
-    for subject, item in findings:
-        terminal_output.print_lines(terminal_output.output_console(), _finding_line(subject, item))
-    failed = sum(not item.ok for _, item in findings)
-    say(
-        f"{failed:,} of {counted(len(findings), 'test')} failed"
-        if failed
-        else f"{counted(len(findings), 'test')} passed"
-    )
+    return 0 if result.ok else 3
 
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
+    from crossdock.services.system_check.check import finding_line
     from crossdock.services.system_check.findings import findings_of
 
     found = [
@@ -126,10 +114,6 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
         for subject, item in findings
     ]
     document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]
-    lines = [_finding_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
+    lines = [finding_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
     terminal_output.print_result({"findings": document}, *lines, as_json=as_json)
     return states.exit_code or (0 if all(item.ok for *_, item in found) else 3)
-
-
-def _finding_line(subject: str, item: Finding) -> str:
-    return f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {with_code(item.text, item.code)}"

@@ -154,7 +154,7 @@ def open_record_lines(streams: Mapping[str, Any]) -> list[str]:
             OpenCounts.of_json(stream["open"]),
             stream["rows"]["rejected"] + stream["records"]["rejected"],
         )
-        reason = f"; of the {rejected:,} rejected above, newer versions have replaced some"
+        reason = f"; later versions or decisions have settled others of the {rejected:,} rejected above"
         if counts.total or rejected:
             lines.append(f"{name}: open: {counts}{reason if rejected > counts.rejected else ''}")
     return lines

@@ -48,7 +48,7 @@ def test_a_printed_report_has_the_tally_the_errors_and_the_end() -> None:
     assert repr(report) == str(report)
     assert str(report).splitlines() == [
         "wms.a: rows: 3 read, 3 in records; records: 3 read, 1 created, 2 rejected",
-        "wms.a: open: 1 rejected; later versions or decisions have settled others of the 2 rejected above",
+        "wms.a: open: 1 rejected; the tally has 2 rejected: it counts a record each time",
         "wms.b: sftp.example.com: no answer [unavailable]",
         "run 7: incomplete, 0 requests (0 throttled) in 2.0 s; the tally balances",
     ]

@@ -27,6 +27,7 @@ _WORDS: Mapping[type, type[StateWord]] = {
     common.Records: RecordTerm,
     common.Open: RecordState,
 }  # whose members have the meanings of these words
+_WHOLE = {"object": "an object", "list of objects": "a list of objects"}
 _INTRODUCTION = """# JSON output
 
 With `--json` a command prints one document on stdout; what connectors print goes to stderr. The pages of
@@ -94,7 +95,8 @@ class _Writer:
 
     def document(self, usage: str, schema: Schema) -> str:
         tables = (self._table(name) for name in references(schema) if name not in self._shared)
-        return "\n".join((f"[JSON output](../{_PAGE}.md) of `crossdock {usage}`: {self._text(schema)}\n", *tables))
+        text = self._text(schema)
+        return "\n".join((f"[JSON output](../{_PAGE}.md) of `crossdock {usage}`: {_WHOLE.get(text, text)}\n", *tables))
 
     def _table(self, name: str) -> str:
         return table(("member", "values", "", "meaning"), self._rows(name, ""))

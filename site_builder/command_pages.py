@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 from crossdock.cli.main import cli
+from site_builder.json_pages import documents_of
 from site_builder.markdown_text import code, escaped, fenced, table
 
 FOLDER = "reference/commands"
@@ -52,6 +53,7 @@ def _sections(command: click.Command, context: click.Context, level: int) -> Ite
     yield fenced("text", " ".join((context.command_path, *command.collect_usage_pieces(context))))
     yield _options(command, context)
     yield _example(command)
+    yield documents_of(context.command_path.removeprefix("crossdock "))
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = _command(command, context, name)

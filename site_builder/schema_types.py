@@ -56,10 +56,10 @@ def default_text(member: Schema) -> str:
 
 
 class Types:
-    """Writes types for one page, with links to the sections that other definitions have."""
+    """Writes types for one page, with links to the sections that other definitions have. *section* names an object."""
 
-    def __init__(self, sections: Mapping[str, Place], page: str) -> None:
-        self._sections, self._page = sections, page
+    def __init__(self, sections: Mapping[str, Place], page: str, *, section: str = "section") -> None:
+        self._sections, self._page, self._section = sections, page, section
 
     def is_section(self, anchor: str) -> bool:
         return any(place.page == self._page and place.anchor == anchor for place in self._sections.values())
@@ -85,7 +85,7 @@ class Types:
         if kinds == "object":
             values = [*member.get("patternProperties", {}).values(), member.get("additionalProperties")]
             value = next((each for each in values if isinstance(each, Mapping) and each), None)
-            return f"{self.text(value)}, by name" if value else "section"
+            return f"{self.text(value)}, by name" if value else self._section
         if kinds == "string":
             return _text(member)
         return " or ".join(_WORDS.get(each, each) for each in ([kinds] if isinstance(kinds, str) else kinds)) + _limits(

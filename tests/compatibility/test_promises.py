@@ -81,6 +81,18 @@ def test_the_tables_change_only_with_the_version_of_the_state() -> None:
     assert state_tables.kept().read_text(encoding="utf-8") == state_tables.described(), advice
 
 
+def test_the_newest_release_has_its_promises_and_the_state_that_it_writes() -> None:
+    """Each kind of promise has its version. While nothing is unreleased, the code is that of the release."""
+    versions = re.findall(r"^## \[(.+?)\]", CHANGELOG, re.MULTILINE)
+    released = next(each for each in versions if each != "Unreleased")
+    states = [(HERE / f"state_{released}_{kind}.sql").read_text(encoding="utf-8") for kind in ("sqlite", "postgresql")]
+    assert all((HERE / f"{kind}_{released}.txt").exists() for kind in ("api", "config", "output"))
+    if versions[0] == released:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["version"] == released
+        assert all(re.search(rf"'version', ?'{state_schema.VERSION}'", each) for each in states)
+
+
 # ---- what is public
 
 

@@ -18,9 +18,9 @@ from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
 
 KEPT = sorted(HERE.glob("state_*_*.sql"))
 FILLED = {
-    "attempts", "audit_log", "batches", "bindings", "buckets", "crossdock_meta", "dead_letters", "intents", "jobs",
-    "key_stamps", "leases", "passed_files", "pending_removals", "run_messages", "runs", "scheduled_runs", "sequences",
-    "snapshots", "taken_files", "waiting_records",
+    "attempts", "audit_log", "batches", "bindings", "buckets", "configs", "crossdock_meta", "dead_letters", "intents",
+    "jobs", "key_stamps", "leases", "passed_files", "pending_removals", "run_messages", "runs", "scheduled_runs",
+    "sequences", "snapshots", "taken_files", "waiting_records",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from tests.chaos import processes
 from tests.chaos.processes import CROSSDOCK
 from tests.e2e.retail_truth import Holdings, canonical
 from tests.ended_commands import Done
+from tests.json_types import check_type
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.cli.main import main
@@ -251,6 +252,7 @@ def in_process(config: Path, *arguments: str, environment: Mapping[str, str]) ->
     with patched, redirect_stdout(out), redirect_stderr(err), ends as ended:
         main(["-C", str(config), *arguments])
     assert isinstance(ended.value.code, int)
+    check_type(arguments, out.getvalue())
     return Done(ended.value.code, out.getvalue(), err.getvalue())
 
 

@@ -117,7 +117,7 @@ def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
     """P1 was changed after the backup, and its source says what it said before: the platform gets that again."""
     restored(site)
     site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.50\n")
-    assert "wms.products: 2 records are unverified: a sync compares them with platform first" in site.run("plan").err
+    assert "2 records are unverified: a sync compares them with their target first" in site.run("plan").err
     assert site.sync().code == 0
     assert "unverified" not in site.run("plan").err
     latest = {each["body"]["sku"]: Decimal(each["body"]["unitPrice"]) for each in site.effects("product")}

@@ -25,6 +25,7 @@ from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordE
 from crossdock.values import explanations
 from crossdock.values.records import REASONS
 from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, remarks
+from crossdock.values.state_words import known_words
 
 ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]
 OF_CLICK = {"usage"}
@@ -171,18 +172,34 @@ def test_explain_shows_a_page_and_lists_all() -> None:
     assert shown.output == explanations.page("state_busy")
     document = json.loads(CliRunner().invoke(cli, ["explain", "[state_busy]", "--json"]).output)
     assert document == {"code": "state_busy", "page": shown.output}
-    listed = CliRunner().invoke(cli, ["explain"])
-    assert len(listed.output.splitlines()) == len(explanations.codes())
+    listed, words = CliRunner().invoke(cli, ["explain"]).output.split("\n\n")
+    assert len(listed.splitlines()) == len(explanations.codes())
+    assert {*" ".join(words.split()).removeprefix("Words of reports: ").split(", ")} == {*known_words()}
+
+
+@pytest.mark.parametrize("word", known_words())
+def test_each_word_of_reports_is_explained(word: str) -> None:
+    """As reports show it, in lines that fit a terminal."""
+    shown = CliRunner().invoke(cli, ["explain", *word.split()]).output
+    assert shown.startswith(f"# {word}\n\n- Of ")
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_word_of_reports_that_is_also_a_code_has_both_pages() -> None:
+    """It has other meanings in a report."""
+    shown = explanations.explanation("rejected")
+    assert "belongs to no record" in shown
+    assert shown.endswith(explanations.page("rejected"))
 
 
 def test_an_unknown_code_names_those_that_are_near() -> None:
     """With the advice to list all where none is."""
     with pytest.raises(ConfigError) as error:
-        explanations.page("state_bussy")
+        explanations.explanation("state_bussy")
     assert error.value.hint == "did you mean state_busy or state_newer?" or "state_busy" in str(error.value.hint)
     with pytest.raises(ConfigError) as error:
-        explanations.page("zzzz")
-    assert error.value.hint == "crossdock explain lists all codes"
+        explanations.explanation("zzzz")
+    assert error.value.hint == "crossdock explain lists all"
 
 
 def test_a_command_ends_with_the_code_of_its_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from site_builder import command_pages
 from site_builder.link_check import problems
 from site_builder.navigation import NavigationError, navigation
+
+from crossdock.values.json_documents.by_command import DOCUMENTS
 
 
 def write(folder: Path, pages: dict[str, str]) -> None:
@@ -58,3 +61,11 @@ def test_broken_links_and_other_hosts_are_found(tmp_path: Path) -> None:
         "sub/index.html: ../index.html#three names an anchor that the page has not",
         "sub/index.html: gone.html leads to no file",
     ]
+
+
+def test_the_page_of_a_command_has_the_members_of_its_json() -> None:
+    """Each document once, with those of the objects in it."""
+    pages = dict(command_pages.pages())
+    assert "| `findings[].ok` | `true` or `false` |" in pages["reference/commands/check.md"]
+    text = "".join(pages.values())
+    assert {usage: text.count(f" of `crossdock {usage}`: ") for usage in DOCUMENTS} == dict.fromkeys(DOCUMENTS, 1)

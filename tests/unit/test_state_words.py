@@ -19,7 +19,7 @@ from crossdock.runs import run_lines, run_report
 from crossdock.services.notifications import events
 from crossdock.services.observability import metrics
 from crossdock.state.tables import run_history, scheduled_runs
-from crossdock.values.state_words import InputState, RecordState, RecordTerm, RowTerm, RunState, StateWord
+from crossdock.values.state_words import InputState, PlanTerm, RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts, Tally, Term
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -59,6 +59,7 @@ def test_tables_use_the_words() -> None:
     [
         (["runs"], [state for state in RunState if state is not RunState.SKIPPED]),
         (["jobs", "list"], RunState),
+        (["plan"], PlanTerm),
         (["show"], [*RowTerm, *RecordTerm]),
         (["records", "list"], RecordState),
     ],

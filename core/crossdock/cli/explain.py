@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+from textwrap import wrap
 
 import click
 
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.shared_options import as_json as json_option
-from crossdock.cli.shared_options import check_utf8, echo_document, help_example
+from crossdock.cli.shared_options import check_each_utf8, echo_document, help_example
 from crossdock.values import explanations
+from crossdock.values.state_words import known_words
 
 
-@click.command(epilog=help_example("crossdock explain", "crossdock explain file_growing"))
-@click.argument("code", required=False, callback=check_utf8)
+@click.command(epilog=help_example("crossdock explain", "crossdock explain file_growing", "crossdock explain in doubt"))
+@click.argument("code", nargs=-1, callback=check_each_utf8)
 @json_option
-def explain(code: str | None, *, as_json: bool) -> None:
+def explain(code: tuple[str, ...], *, as_json: bool) -> None:
     """Explain the code of an error or a warning, the word in brackets at its end, or the reason of a rejected record.
 
-    Without a CODE, all codes are listed. No config and no network is needed.
+    CODE may also be a word that reports use for runs, records, rows, files or plans, such as degraded or in doubt.
+    Without it, all codes and words are listed. No config and no network is needed.
     """
-    if code is not None:
-        code = code.strip("[]")
-        text = explanations.page(code)
-        echo_document(json.dumps({"code": code, "page": text})) if as_json else say(*text.rstrip().split("\n"))
+    if code:
+        name = " ".join(code).strip("[]")
+        text = explanations.explanation(name)
+        echo_document(json.dumps({"code": name, "page": text})) if as_json else say(*text.rstrip().split("\n"))
         return
     titles = explanations.titles()
     if as_json:
@@ -31,3 +34,4 @@ def explain(code: str | None, *, as_json: bool) -> None:
         return
     width = max(map(len, titles))
     say(*(f"{each:{width}}  {title}" for each, title in titles.items()))
+    say("", *wrap(f"Words of reports: {', '.join(known_words())}", 80))

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
 from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.errors import ConfigError, with_code
+from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.connector import Finding
     from crossdock.platform.openapi_members import Difference
+    from crossdock.values.json_documents.projects import OpenApiCheck, OpenApiDifference, State
 
 
 @click.command(
@@ -43,10 +44,12 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     return states.exit_code
 
 
-def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
+def _create_state(loaded: Project) -> tuple[State, str]:
     created = loaded.init()
-    url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pinned_tenant
-    document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
+    from crossdock.state.db.database_errors import url_without_password
+
+    url, pin = url_without_password(loaded.state_url), loaded.pinned_tenant
+    document: State = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
     text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
     return document, text
 
@@ -66,10 +69,13 @@ def _create_state(loaded: Project) -> tuple[dict[str, Any], str]:
     metavar="FILE",
     help="Only compare the platform's OpenAPI document with what is sent to it; no connection is opened.",
 )
-def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | None) -> int:
+@click.option(
+    "--assumptions", is_flag=True, help="Also list what is assumed about the platform, which does not document it."
+)
+def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | None, assumptions: bool) -> int:
     """Test state, platform, credentials and sources; change nothing.
 
-    Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
+    Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
     if fleet is not None:
         if openapi is not None:
@@ -82,25 +88,26 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     loaded = load(config)
     if openapi is not None:
         return compare_openapi(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.check import findings_of
+    from crossdock.services.system_check.check import CheckResult, findings_of
 
-    findings = list(findings_of(loaded))
-    assumptions = dict(loaded.platform.assumptions())
+    result = CheckResult(list(findings_of(loaded)))
+    assumed = dict(loaded.platform.assumptions())
     if as_json:
-        found = [{"subject": subject, **asdict(item)} for subject, item in findings]
-        terminal_output.print_json({"findings": found, "assumptions": assumptions})
+        found = [{"subject": subject, **asdict(item)} for subject, item in result.findings]
+        terminal_output.print_json({"findings": found, "assumptions": assumed})
     else:
-        console = terminal_output.output_console()
-        for subject, item in findings:
-            terminal_output.print_lines(console, _finding_line(subject, item))
-        console.print()
-        console.print(terminal_output.table("Assumptions (undocumented)", ("what", "value"), assumptions.items()))
-    return 0 if all(item.ok for _, item in findings) else 3
+        terminal_output.print_lines(terminal_output.output_console(), str(result))
+        if assumptions:
+            table = terminal_output.table("Assumptions about the platform", ("what", "value"), assumed.items())
+            terminal_output.output_console().print("", table, sep="\n")
+        else:
+            say(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
+    return 0 if result.ok else 3
 
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
-    from crossdock.services.system_check.check import findings_of
+    from crossdock.services.system_check.check import finding_line, findings_of
 
     found = [
         (tenant, subject, item)
@@ -108,13 +115,9 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
         for subject, item in findings
     ]
     document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]
-    lines = [_finding_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
+    lines = [finding_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
     terminal_output.print_result({"findings": document}, *lines, as_json=as_json)
     return states.exit_code or (0 if all(item.ok for *_, item in found) else 3)
-
-
-def _finding_line(subject: str, item: Finding) -> str:
-    return f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {with_code(item.text, item.code)}"
 
 
 def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
@@ -128,10 +131,11 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
     )
     failing = [each for each in found if each.is_error]
     if as_json:
-        listed = [
+        listed: list[OpenApiDifference] = [
             {"where": each.where, "what": each.what, "fix": each.fix or None, "error": each.is_error} for each in found
         ]
-        terminal_output.print_json({"file": str(path), "resources": list(resources), "differences": listed})
+        compared: OpenApiCheck = {"file": str(path), "resources": list(resources), "differences": listed}
+        terminal_output.print_json(compared)
     else:
         _print(path, resources, failing, [each for each in found if not each.is_error])
     return 3 if failing else 0

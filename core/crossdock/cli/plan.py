@@ -14,11 +14,12 @@ from crossdock.cli import terminal_output
 from crossdock.cli.output_files import absolute_path, check_writable
 from crossdock.cli.printed_sentences import say
 from crossdock.cli.project_and_state import load
-from crossdock.cli.shared_options import MOST, common_options, help_example
+from crossdock.cli.shared_options import MOST, common_options, help_example, help_meanings
 from crossdock.runs import run_lines
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.run_messages import error_documents
+from crossdock.values.state_words import PlanTerm
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
@@ -35,6 +36,7 @@ _PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 @click.command(
     epilog=help_example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o daily.plan")
+    + help_meanings("Decisions about records, apart from new requests", PlanTerm)
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @click.option(

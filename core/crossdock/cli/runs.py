@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,16 +92,15 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
             run.id,
             run.job or run.command or "",
             run.business_date,
-            run.started_at,
+            f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}Z",
             run.duration,
             run.status,
             "" if run.open is None else run.open.total,
-            run.requests,
         )
         for tenant, run in found
     ]
-    columns = ("run", "what", "business date", "started", "duration", "status", "open", "requests")
-    numbers = ("run", "duration", "open", "requests")
+    columns = ("run", "what", "business date", "started", "duration", "status", "open")
+    numbers = ("run", "duration", "open")
     shown = ("tenant", *columns) if of_fleet else columns
     terminal_output.output_console().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
 

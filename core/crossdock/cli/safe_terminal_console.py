@@ -19,8 +19,9 @@ from rich.text import Text
 from crossdock.printable import printable
 from crossdock.values.display_texts import duration_text
 
-SENTENCES = frozenset({"fix", "note", "step", "value", "waits for", "what", "why"})  # columns that may be wrapped
-_NARROWEST, _GAP = 24, 2  # least width of a column of sentences that has longer ones; between columns
+SENTENCES = {"fix": 24, "note": 24, "step": 24, "value": 24, "waits for": 24, "what": 15, "why": 24}
+"""The columns that may be wrapped, with the least width of one that has longer sentences."""
+_GAP = 2  # between columns
 
 
 class FittingTable:
@@ -55,7 +56,7 @@ class FittingTable:
         widest, head = max(map(cell_len, cells)), _longest_word(column)
         if column not in SENTENCES:
             return max(widest, head)
-        return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
+        return max(min(widest, SENTENCES[column]), head, *map(_longest_word, cells))
 
     def _rich_table(self, least: Sequence[int], max_width: int) -> Table:
         """Return the table. Sentences are wrapped first, then headings."""

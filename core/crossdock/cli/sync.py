@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from crossdock.runs.named_record_delivery import Key
     from crossdock.runs.plan_file import PlanFile
     from crossdock.runs.run_report import Report
+    from crossdock.values.json_documents.runs import EndedUndo
 
 
 @click.command(
@@ -137,7 +138,7 @@ def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
     from crossdock.runs.undo import undo_application
 
     ended = undo_application.give_up(loaded, clock=SystemClock())
-    facts = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}
+    facts: EndedUndo = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}
     text = (
         f"gave up the undo of {', '.join(ended.streams)}: what it has done stays; {counted(ended.unsent, 'operation')} "
         f"not sent, {ended.unanswered:,} sent without an answer, which the next run settles. A record that it has "

@@ -12,7 +12,7 @@ from crossdock.cli.printed_sentences import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.runs import run_lines
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import duration_text, instant_text
 from crossdock.values.json_times import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks
@@ -175,8 +175,4 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
         console.print(sentence)
     for sentence in run_lines.open_record_lines(report["streams"]):
         console.print(sentence)
-    balanced = run_lines.BALANCE[report["balanced"]]
-    console.print(
-        f"{run_lines.run_title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
-        f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"
-    )
+    console.print(run_lines.run_sentence(report))

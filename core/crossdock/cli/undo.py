@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crossdock.runs.state_session import Session
     from crossdock.runs.undo.undo_decisions import UndoneRecord
     from crossdock.runs.undo.undo_plan import UndoneRuns, UndoPlan
+    from crossdock.values.json_documents import runs as run_documents
 
 _SHOWN = 50
 _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays
@@ -103,7 +104,7 @@ def plan_and_print_undo(
     return 1 if found.kept_count else 0
 
 
-def _document(found: UndoPlan, shown: list[UndoneRecord]) -> dict[str, Any]:
+def _document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoPlan:
     return {
         "undone": found.undone.title,
         "runs": sorted(found.undone.runs),

@@ -165,7 +165,7 @@ def destination_type(resource: str | None, to: str, targets: Destinations) -> Re
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
-            raise finding_at(("resource",), "is missing")
+            raise finding_at(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
         return WRITTEN[resource]
     if resource is not None:
         raise finding_at(("resource",), f"cannot be set: to names the resource, {to}")

@@ -125,7 +125,7 @@ def _note_unverified(bound: BoundStream, state: State) -> None:
         number = tx.unverified.count([bound.scope], None)
     if number:
         records = "1 record is" if number == 1 else f"{number:,} records are"
-        text = f"{records} unverified: a sync compares them with {bound.scope.target} first, and sends what differs"
+        text = f"{records} unverified: a sync compares them with their target first, and sends what differs"
         bound.context.run.note(bound.name, text)
 
 

@@ -16,7 +16,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
-from crossdock.runs import dry_run, runner
+from crossdock.runs import dry_run, run_lines, runner
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
@@ -259,8 +259,8 @@ def _log_report(report: Report) -> None:
     for message in report.messages:
         _LOGGER.log(_LEVELS[message.level], "%s", message.in_full)
     for name, tally in report.tallies.items():
-        _LOGGER.info("%s: %s", name, ", ".join(f"{term} {count}" for term, count in tally.as_json().items() if count))
-    _LOGGER.info("run %d ended as %s after %.1f s", report.run, report.status, report.seconds)
+        _LOGGER.info("%s", run_lines.tally_sentence(name, tally.as_json()))
+    _LOGGER.info("%s", run_lines.run_sentence(report.as_json()))
 
 
 class _LoggedProgress:

@@ -10,9 +10,11 @@ from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.forecast import Forecast
 from crossdock.reading.sources.run_context import Observe
+from crossdock.runs import run_lines
 from crossdock.runs.files_for_targets import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.values.run_messages import RunMessage, error_texts
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
@@ -48,9 +50,9 @@ class PlanListener:
         return cls(operation, *[_ignore] * 5)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class PlanResult:
-    """What a plan found, mostly by stream.
+    """What a plan found, mostly by stream. Printed, it is the tally of each stream, the errors and the requests.
 
     Attributes:
         tallies: As in the report of the sync if the platform accepts everything.
@@ -79,6 +81,14 @@ class PlanResult:
     @property
     def exit_code(self) -> int:
         return worst_exit_code(self.errors.values())
+
+    def __str__(self) -> str:
+        tallies = (run_lines.tally_sentence(name, tally.as_json()) for name, tally in self.tallies.items())
+        errors = error_texts(RunMessage.of_error(name, error) for name, error in self.errors.items())
+        operations = ", ".join(f"{number:,} {kind}" for kind, number in self.operations.items())
+        return "\n".join((*tallies, *errors, f"plan: {operations or 'nothing to do'}"))
+
+    __repr__ = __str__
 
 
 class WaitingOnce:

@@ -113,6 +113,21 @@ def run_title(run: Mapping[str, Any]) -> str:
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
 
+def run_sentence(run: Mapping[str, Any]) -> str:
+    """Return how the run of a `run_document` or of `Report.as_json` ended."""
+    return (
+        f"{run_title(run)}: {run['status']}, {counted(run['requests'], 'request')} ({run['throttled']:,} throttled)"
+        f" in {duration_text(run['seconds'])}; {BALANCE[run['balanced']]}"
+    )
+
+
+def tally_sentence(name: str, tally: Mapping[str, Any]) -> str:
+    """Return the terms of a stream that are not zero: ``wms.a: rows: 3 read, 3 in records; records: 1 read``."""
+    terms = {"rows": _row_terms(tally["rows"]), "records": _record_terms(tally["records"])}
+    counts = {of: ", ".join(f"{n:,} {term}" for term, n in each.items() if n) for of, each in terms.items()}
+    return f"{name}: {'; '.join(f'{of}: {each}' for of, each in counts.items() if each) or 'nothing was read'}"
+
+
 def explained_words(run: RunRecord) -> list[StateWord]:
     """Return the words in the tables of a run that need a sentence."""
     found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
@@ -129,8 +144,15 @@ def run_balance(balanced: Sequence[bool | None] | None) -> bool | None:
 
 
 def open_record_lines(streams: Mapping[str, Any]) -> list[str]:
-    counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
-    return [f"{name}: open: {each}" for name, each in counts if each.total]
+    """Return what is open of each stream, and why that are fewer rejected records than its tally has."""
+    lines = []
+    for name, stream in streams.items():
+        counts = OpenCounts.of_json(stream.get("open", {}))
+        rejected = stream["rows"]["rejected"] + stream["records"]["rejected"]
+        reason = f"; the tally has {rejected:,} rejected: it counts a record each time"
+        if counts.total or ("open" in stream and rejected):
+            lines.append(f"{name}: open: {counts}{reason if rejected > counts.rejected else ''}")
+    return lines
 
 
 def _tally_table(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> TallyTable:

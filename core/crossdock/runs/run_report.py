@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
+from crossdock.runs import run_lines
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.run_messages import RunMessages, remarks_by_stream, streams_document, warnings_of
+from crossdock.values.run_messages import RunMessages, error_texts, remarks_by_stream, streams_document, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
 
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 Status = Literal["done", "degraded", "incomplete", "failed"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Report:
-    """The results of a run.
+    """The results of a run. Printed, it is the tally of each stream, what is open, the errors and how the run ended.
 
     Attributes:
         lasted: The duration. Show and store `duration_ms` or `seconds` instead.
@@ -123,6 +124,14 @@ class Report:
         if self.balanced is False:
             return InternalError.exit_code
         return self.messages.exit_code or (1 if self._is_degraded else 0)
+
+    def __str__(self) -> str:
+        document = self.as_json()
+        tallies = (run_lines.tally_sentence(name, each) for name, each in document["streams"].items())
+        open_records = run_lines.open_record_lines(document["streams"])
+        return "\n".join((*tallies, *open_records, *error_texts(self.messages), run_lines.run_sentence(document)))
+
+    __repr__ = __str__
 
     def accounts(self) -> dict[str, Any]:
         return {

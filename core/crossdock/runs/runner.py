@@ -122,7 +122,7 @@ def replay(
 
 def _replay_command(choice: RecordFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
-    since = f"--since {choice.since.isoformat()}" if choice.since else None
+    since = f"--since {choice.since:%Y-%m-%dT%H:%M:%S}".removesuffix("T00:00:00") if choice.since else None
     file = f"--file {choice.source}" if choice.source else None
     return " ".join(["records replay", *filter(None, (*given, file, since))])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -13,7 +14,7 @@ from functools import reduce
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossdock.errors import ConfigError, FindingsError
+from crossdock.errors import ConfigError, CrossdockError, FindingsError
 from crossdock.values import yaml_reader
 from crossdock.values.local_files import read_bounded
 from crossdock.values.yaml_reader import Content, Place, substitute_variables
@@ -33,6 +34,7 @@ class PlacedFinding:
         message: The whole message, with advice for a single type.
         short: The message without that, for a list of types.
         of_type: Whether the value has a wrong type, so that another choice may be meant.
+        absent: The place of the key that is missing, if that is what was found.
     """
 
     place: Place
@@ -40,6 +42,7 @@ class PlacedFinding:
     message: str
     short: str
     of_type: bool
+    absent: Place | None = None
 
 
 def place_and_choices(
@@ -95,8 +98,8 @@ def _joined_messages(messages: list[str]) -> str:
     distinct = list(dict.fromkeys(messages))
     if len(distinct) > 1 and all(each.startswith(_MUST_BE) for each in distinct):
         *others, last = (each.removeprefix(_MUST_BE) for each in distinct)
-        listed = ", ".join(others).replace("' or '", "', '")
-        return f"{_MUST_BE}{listed} or {last}"
+        listed, _, last = f"{', '.join(others)} or {last}".rpartition(" or ")
+        return _MUST_BE + listed.replace("' or '", "', '") + f" or {last}"
     return "; or: ".join(distinct)
 
 
@@ -199,6 +202,7 @@ M = TypeVar("M", bound="BaseModel")
 MAX_BYTES = 1 << 20
 """The limit for a config file."""
 _SHOWN_FINDINGS = 50
+_SHOWN_VALUES = 200  # characters
 V = TypeVar("V")
 _SHOWN_CHARACTERS = 500
 _IN_YAML = {"True": "true", "False": "false", "None": "null"}
@@ -299,7 +303,8 @@ class Document:
         except ValidationError as error:
             items = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
             found = findings_of_nearest_choice(self._finding(place, item) for item in items)
-            raise _findings_error(map(self._sentence, found)) from None
+            values = _values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
+            raise _findings_error(self._sentence(each) + values.get(each.absent, "") for each in found) from None
         for section, old, new in renamed:
             key = (*place, *(_path_to(section, data) or ()), old)
             advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
@@ -333,7 +338,10 @@ class Document:
         message = yaml_reader.not_text_message(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
             message = short = f"the key {short}"
-        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE))
+        absent = place if is_absent else None
+        if item["type"] == "union_tag_not_found" and isinstance(item["input"], dict) and not _expects_form(item):
+            absent = (*place, item["ctx"]["discriminator"].strip("'"))
+        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE), absent=absent)
 
     def _sentence(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_place_prefix(finding.place)}{finding.message}"
@@ -346,6 +354,34 @@ def _path_to(wanted: Any, data: Any) -> Place | None:
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     paths = ((key, _path_to(wanted, value)) for key, value in items)
     return next(((key, *path) for key, path in paths if path is not None), None)
+
+
+def _values_of_missing_keys(
+    model: type[M], data: Any, start: Place, found: Iterable[PlacedFinding], context: Mapping[str, Any]
+) -> dict[Place | None, str]:
+    """Return the values that missing keys may have, where they are few, as the end of a message."""
+    from pydantic import ValidationError  # noqa: PLC0415  as above
+
+    places = {f"?{number}": each.absent for number, each in enumerate(found) if each.absent is not None}
+    filled = deepcopy(data) if places else None
+    for name, (*section, key) in places.items():
+        reduce(lambda inner, part: inner[part], section[len(start) :], filled)[key] = name
+    try:  # each name is refused with the known values, if there are such
+        model.model_validate(filled, context={"renamed": [], **context})
+    except ValidationError as error:
+        items = error.errors(include_url=False)
+    except CrossdockError:
+        return {}  # of an author's code, which had no say before
+    else:
+        return {}
+    known: dict[Place | None, str] = {}
+    for item in items:
+        details = item.get("ctx", {})
+        name = details.get("tag", item["input"])
+        values = details.get("expected_tags" if "tag" in details else "expected", "")
+        if isinstance(name, str) and name in places and 0 < len(values) <= _SHOWN_VALUES:
+            known[places[name]] = f"; known: {values}"
+    return known
 
 
 def _place_prefix(place: Place) -> str:

@@ -37,8 +37,15 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
         origin = getattr(base, "__pydantic_generic_metadata__", {}).get("origin") or base
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(origin))).body
         assert isinstance(definition, ast.ClassDef)
-        for field, below in pairwise(definition.body):
-            match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = inspect.cleandoc(text)
+        found |= docstrings_below(definition)
+    return found
+
+
+def docstrings_below(definition: ast.ClassDef) -> dict[str, str]:
+    """Return the docstrings below the annotated members of a class, by member."""
+    found: dict[str, str] = {}
+    for field, below in pairwise(definition.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
     return found

@@ -5,6 +5,7 @@ The names are stored in the state and used in JSON. A test compares them with th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -115,3 +116,41 @@ class InputState(StateWord):
     NEW = "new", "files with new content came"
     UNCHANGED = "unchanged", "a file came again with the content that was read before"
     NONE = "none", "no new file came"
+
+
+class PlanTerm(StateWord):
+    """The decision of a plan about a record, if it is no new request."""
+
+    HOLD = "hold", "it is not sent: the update or removal exceeds a limit, and needs 'crossdock approve'"
+    SEND = "send", "an operation is stored and was not sent yet"
+    RESEND = "resend", "an operation is stored and was sent without an answer: it is sent again, or looked up first"
+    DOUBT = "doubt", "an operation may have been carried out, which a person decides"
+    WAIT = "wait", "it refers to a record that is not delivered yet"
+    REJECT = "reject", "the mapping or the validation refuses it"
+    ARCHIVE = "archive", "an update marks it as archived, because its source does not list it any more"
+    GONE = "gone", "its source does not list it any more, and it is left alone"
+
+
+_KINDS: Mapping[type[StateWord], str] = {
+    RunState: "a run",
+    RecordState: "a record",
+    RecordTerm: "a record in the tally of a run",
+    RowTerm: "a row in the tally of a run",
+    InputState: "the files of a stream",
+    PlanTerm: "a record in a plan",
+}
+
+
+def known_words() -> list[str]:
+    """Return all words as reports show them, sorted."""
+    return sorted({word.shown for kind in _KINDS for word in kind})
+
+
+def meanings(word: str) -> list[tuple[str, str]]:
+    """Return what *word* is said of and what it means, once for each meaning; empty if no report shows it."""
+    name = word.lower().replace(" ", "_").replace("-", "_")
+    found: dict[str, str] = {}
+    for kind, said_of in _KINDS.items():
+        if name in {*kind}:
+            found.setdefault(kind(name).meaning, said_of)
+    return [(said_of, meaning) for meaning, said_of in found.items()]

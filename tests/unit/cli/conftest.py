@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.json_types import check_type
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
@@ -60,6 +61,7 @@ class CommandLine:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
             main(["-C", str(self.config), *arguments])
+        check_type(arguments, out.getvalue())
         return Result(ended.value.code, out.getvalue(), err.getvalue())
 
     def state(self) -> State:

@@ -72,7 +72,15 @@ def test_check_reports_each_test(command_line: CommandLine) -> None:
     checked = command_line.run("check", "--json")
     found = {item["subject"]: item["ok"] for item in checked.json["findings"]}
     assert (checked.code, found["state"], found["platform"], found["wms"]) == (3, True, False, True)
-    assert "ok    state: exists and belongs to this platform\n" in command_line.run("check").out
+    shown = command_line.run("check").out
+    assert "ok    state: exists and belongs to this platform\n" in shown
+    failed, assumed = shown.splitlines()[-2:]
+    assert failed == f"{len(found) - sum(found.values())} of {len(checked.json['findings'])} tests failed"
+    assert (
+        assumed == f"{len(checked.json['assumptions'])} facts about the platform are assumed; --assumptions lists them"
+    )
+    listed = command_line.run("check", "--assumptions").out
+    assert all(value in listed for value in checked.json["assumptions"].values())
 
 
 def test_a_missing_state_is_one_failure(command_line: CommandLine) -> None:

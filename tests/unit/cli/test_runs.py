@@ -17,7 +17,7 @@ def test_runs_are_listed_and_shown(command_line: CommandLine) -> None:
         finish(tx, start(tx), created=3, timings=timings, error="a.csv: is short")
         start(tx, days=1)
     assert [run["run"] for run in command_line.run("runs", "--json").json] == [2, 1]
-    assert "2026-03-29 01:30:00Z       1 h  incomplete" in command_line.run("runs").out
+    assert "2026-03-29 01:30Z       1 h  incomplete" in command_line.run("runs").out
     shown = command_line.run("show", "1").out
     assert shown.startswith("error: a.csv: is short\n\nRows\n")
     assert "; the tally balances\n" in shown

@@ -158,3 +158,15 @@ def test_a_list_of_wrong_items_is_not_too_short_as_well() -> None:
     """Pydantic counts the right ones only."""
     assert findings(Inner, "key", "[[K]]") == ["c.yaml:1:9: key.0: must be text"]
     assert findings(Inner, "key", "[]") == ["c.yaml:1:1: key: name at least one"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("{token: env:KEY}", "platform.auth: kind is missing; known: 'api_key', 'oauth2_client_credentials'"),
+        ("{kind: api_key}", "platform.auth.token: is missing"),
+    ],
+)
+def test_a_missing_key_is_told_with_the_values_that_it_may_have(value: str, told: str) -> None:
+    """Only if no others are possible."""
+    assert f"c.yaml:1:14: {told}" in findings(ConfigFile, "platform", f"{{auth: {value}}}")

@@ -19,6 +19,7 @@ from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
+from crossdock.state.db.database_errors import url_without_password
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_models import Secret
 from crossdock.values.yaml_reader import Origin, Place, escape_dollars
@@ -159,7 +160,7 @@ def _shown_items(values: Iterable[Any], personal: Collection[str]) -> list[Any]:
 def _database_address(url: StateUrl) -> str:
     if url.drivername == "sqlite":
         url = url.set(database=_shown_value(Path(url.database or ""), ()))
-    return url.render_as_string(hide_password=True)
+    return url_without_password(url)
 
 
 def _shown_members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:

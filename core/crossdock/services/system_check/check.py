@@ -16,7 +16,7 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
-from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.errors import CrossdockError, UnavailableError, with_code
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.pacing.rate_limit import limit_text
 from crossdock.platform import access_scopes
@@ -28,7 +28,7 @@ from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import duration_text, size_text
+from crossdock.values.display_texts import counted, duration_text, size_text
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
 from crossdock.writing.targets import platform_access
@@ -283,9 +283,9 @@ def disk_findings(loaded: Project) -> Iterator[Finding]:
             yield Finding(ok=False, text=f"{text}; free some space, or move 'spool'", code="disk_space_low")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CheckResult:
-    """What `check` found.
+    """What `check` found. Printed, it is what ``crossdock check`` prints.
 
     Attributes:
         findings: In the order of the tests, each with its subject: ``state``, ``platform`` or the name of a connection.
@@ -296,6 +296,17 @@ class CheckResult:
     @property
     def ok(self) -> bool:
         return all(finding.ok for _, finding in self.findings)
+
+    def __str__(self) -> str:
+        failed, tests = sum(not finding.ok for _, finding in self.findings), counted(len(self.findings), "test")
+        summary = f"{failed:,} of {tests} failed" if failed else f"{tests} passed"
+        return "\n".join((*(finding_line(subject, finding) for subject, finding in self.findings), summary))
+
+    __repr__ = __str__
+
+
+def finding_line(subject: str, finding: Finding) -> str:
+    return f"{'ok  ' if finding.ok else 'FAIL'}  {subject}: {with_code(finding.text, finding.code)}"
 
 
 def check(config: Config) -> CheckResult:

@@ -61,8 +61,8 @@ for _name in ("sqlalchemy", "psycopg"):  # they log what they also raise; withou
 
 
 def url_without_password(url: URL) -> str:
-    """Return the address without its password."""
-    return url.render_as_string(hide_password=True)
+    """Return the address without its password and driver, as in a config."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 @contextmanager

@@ -104,4 +104,4 @@ def test_only_what_may_pass_is_tried_again(error: DBAPIError, expected: bool) ->
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    assert url_without_password(URL) == "postgresql+psycopg://u:***@h/d"
+    assert url_without_password(URL) == "postgresql://u:***@h/d"

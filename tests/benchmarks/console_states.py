@@ -70,6 +70,7 @@ SQLITE = "sqlite:///state.db"
 ITEMS, ORDERS = "wms.items", "wms.orders"
 FILES_A_NIGHT = 5
 OPERATIONS_A_RUN = 5_000
+LEAST = 250  # one half of the delivered operations, which is that of one run, has more than a page of 100
 
 Row = Mapping[str, Any]
 
@@ -98,8 +99,8 @@ class Sizes:
     changes: int = 50_000
 
     def divided(self, by: int) -> Sizes:
-        """Return smaller sizes, with as many dates."""
-        return Sizes(self.dates, *(max(1, number // by) for number in list(vars(self).values())[1:]))
+        """Return smaller sizes, with as many dates, and no list so short that it has one page."""
+        return Sizes(self.dates, *(max(LEAST, number // by) for number in list(vars(self).values())[1:]))
 
 
 SMALL = Sizes(30, 200, 3, *[0] * 10)

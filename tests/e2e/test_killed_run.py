@@ -26,8 +26,8 @@ JOBS = 'jobs: {nightly: {streams: [wms.customers], schedule: {time_zone: UTC, at
 
 @pytest.fixture
 def killable(site: Site, front: Front, state_url: StateUrl) -> Site:
-    """A warehouse with two customers and a job, on one of the databases; *front* makes the config anew before."""
-    assert front
+    """A warehouse with two customers and a job, on one of the databases."""
+    site.edit(site.platform.base_url, front.base_url)
     if state_url.drivername != "sqlite":
         site.edit("sqlite:///state.db", state_url.render_as_string(hide_password=False))
     site.config.write_text(site.config.read_text() + JOBS)
@@ -82,7 +82,9 @@ def assert_ended(site: Site) -> None:
     assert "no run in progress" in site.run("stop").err
     with visiting(site.config) as visitor:
         assert UNRECORDED.message in visitor.html(f"/t/{site.tenant}/runs/{run['run']}")
-        assert "running" not in {cell for row in visitor.page(f"/t/{site.tenant}").under("job", "status") for cell in row}
+        assert "running" not in {
+            cell for row in visitor.page(f"/t/{site.tenant}").under("job", "status") for cell in row
+        }
 
 
 def test_a_killed_sync_has_ended(killable: Site, front: Front, tmp_path: Path) -> None:

@@ -161,12 +161,12 @@ class ScheduledRuns:
         is_over = known is not None and known.finished and not (again and known.status != "done")
         if self.is_forgotten(due_run) if known is None else is_over:
             return False
-        begun = {"status": "running", "started_at": at, "fence": run_lease.FENCE}
+        values: dict[str, Any] = {"status": "running", "started_at": at, "fence": run_lease.FENCE}
         if known is None:
-            self._connection.execute(insert(table).values(**_key_columns(due_run), **begun, attempts=1))
+            self._connection.execute(insert(table).values(**_key_columns(due_run), **values, attempts=1))
         else:
-            again = begun | {"attempts": known.attempts + 1, "finished_at": None, "run_id": None, "note": None}
-            self._connection.execute(update(table).where(_is_due_run(due_run)).values(again))
+            values |= {"attempts": known.attempts + 1, "finished_at": None, "run_id": None, "note": None}
+            self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
         return True
 
     def finish(

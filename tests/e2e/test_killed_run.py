@@ -27,7 +27,7 @@ JOBS = 'jobs: {nightly: {streams: [wms.customers], schedule: {time_zone: UTC, at
 @pytest.fixture
 def killable(site: Site, front: Front, state_url: StateUrl) -> Site:
     """A warehouse with two customers and a job, on one of the databases."""
-    site.edit(site.platform.base_url, front.base_url)
+    assert site.base_url == front.base_url
     if state_url.drivername != "sqlite":
         site.edit("sqlite:///state.db", state_url.render_as_string(hide_password=False))
     site.config.write_text(site.config.read_text() + JOBS)

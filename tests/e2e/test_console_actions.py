@@ -193,7 +193,9 @@ def test_a_form_needs_the_token_of_its_page(depot: Site, base_url: str) -> None:
     assert other.send(preview).status == 403
     page = ended(browser, browser.send(preview))
     assert "exit code" in page.text
-    assert browser.send(preview).status == 409
+    again = browser.send(preview)
+    assert (again.status, "It is not carried out again" in again.text) == (409, True)
+    assert browser.follow(again, "Open its page again").url == preview.url
     evil = {"Origin": "http://evil.example", "Content-Type": "application/x-www-form-urlencoded"}
     assert browser.open(urljoin(base_url, at(depot, "do", "sync")), headers=evil, data=b"").status == 403
     assert len(depot.run("runs", "--json").json) == 2

@@ -19,7 +19,7 @@ _LISTED = 50
 
 def show_audit_log(visit: Visit) -> Response:
     query = {name: visit.query.get(name, "").strip() for name in ("person", "action", "since", "until")}
-    since, until = (beginning_of_day(query[name]) for name in ("since", "until"))
+    since, until = (_beginning_of_day(query[name]) for name in ("since", "until"))
     choice = AuditFilter(query["person"] or None, query["action"] or None, since, until and until + timedelta(days=1))
     with visit.reading() as tx:
         found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=whole_number(visit.query.get("before", "")))
@@ -60,7 +60,7 @@ def subject_cell(visit: Visit, subject: str) -> Cell:
     return Link(subject, addresses[kind]()) if kind in addresses else subject
 
 
-def beginning_of_day(text: str) -> datetime | None:
+def _beginning_of_day(text: str) -> datetime | None:
     """Return the beginning of a date in UTC; None for what is no date, or none of this era."""
     try:
         day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, time
 from typing import Any
 
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.audit import beginning_of_day
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
+from crossdock.console.run_calendar import parse_business_date
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs import open_record_pages, open_records, record_lines
@@ -235,7 +236,7 @@ def _parent_text(parent: Parent) -> str:
 def filter_of_address(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: query_parameter(visit, name) or None for name in _PARAMETERS}
-    since = beginning_of_day(given["since"] or "")
+    since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
     choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
     chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
     return replace(chosen, key_hash=open_records.key_hash_of(chosen))

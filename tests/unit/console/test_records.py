@@ -221,7 +221,7 @@ def test_addresses_of_nothing_are_refused(command_line: CommandLine, visitor: Vi
     wrong = [
         *("record", "record?key=%00", "files?before=x", "records?q=%00", "records/rejected?text=%00"),
         *(f"record?stream={STREAM}&key=R1&day={day}" for day in ("x", "9999-12-31")),
-        *("records/rejected?reason=nope", "records/rejected?after=x"),
+        *("records/rejected?reason=nope", "records/rejected?after=x", "records/rejected?since=x"),
     ]
     for address in wrong:
         assert "Bad Request" in visitor.html(f"/t/acme/{address}", 400)

@@ -122,7 +122,9 @@ def prepare_runs(config: Path, state: str) -> None:
     text = config.read_text(encoding="utf-8").replace('cron: "15 2 * * *"', "every: 2s")
     config.write_text(text.replace("streams: [wms], ", "streams: [wms.items], "), encoding="utf-8")
     unsettled = "('in_doubt', 'overdue', 'pending')"
+    now = _text(datetime.now(UTC))
     statements = [
+        f"update scheduled_runs set due = '{now}' where run_id = (select max(id) from runs)",  # no run is due before
         "delete from waiting_records",
         "delete from hints",
         f"delete from attempts where intent_id in (select id from intents where status in {unsettled})",

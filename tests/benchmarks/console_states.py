@@ -73,6 +73,7 @@ ITEMS, ORDERS = "wms.items", "wms.orders"
 FILES_A_NIGHT = 5
 OPERATIONS_A_RUN = 5_000
 OFTEN = 500_000  # the number of the first run of the job that runs often
+LEAST = 250  # one half of the delivered operations, which is that of one run, has more than a page of 100
 
 Row = Mapping[str, Any]
 
@@ -103,8 +104,8 @@ class Sizes:
     changes: int = 50_000
 
     def divided(self, by: int) -> Sizes:
-        """Return smaller sizes, with as many runs."""
-        return Sizes(self.dates, self.often, *(max(1, number // by) for number in list(vars(self).values())[2:]))
+        """Return smaller sizes, with as many runs, and no list so short that it has one page."""
+        return Sizes(self.dates, self.often, *(max(LEAST, number // by) for number in list(vars(self).values())[2:]))
 
 
 SMALL = Sizes(30, 0, 200, 3, *[0] * 10)
@@ -127,7 +128,10 @@ def prepare_runs(config: Path, state: str) -> None:
     text = text.replace('cron: "15 2 * * *"', "every: 2s")
     config.write_text(text.replace("streams: [wms], ", "streams: [wms.items], "), encoding="utf-8")
     unsettled = "('in_doubt', 'overdue', 'pending')"
+    now = _text(datetime.now(UTC))
     statements = [
+        "delete from scheduled_runs where job = 'often'",
+        f"update scheduled_runs set due = '{now}' where run_id = (select max(run_id) from scheduled_runs)",  # none before
         "delete from waiting_records",
         "delete from hints",
         f"delete from attempts where intent_id in (select id from intents where status in {unsettled})",

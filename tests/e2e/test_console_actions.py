@@ -115,6 +115,18 @@ def test_an_action_that_meets_a_long_run_says_which(
     assert len(depot.listed("--state", "rejected")) == 2
 
 
+def test_who_presses_after_it_was_done_is_told_by_whom(depot: Site, base_url: str) -> None:
+    """With a link to what the other has started, also if nothing is left to do."""
+    first, second = Browser(base_url), Browser(base_url)
+    address = at(depot, "do", "drop?stream=wms.invoices&key=7")
+    previews = [each.open(address) for each in (first, second)]
+    done = ended(first, first.send(previews[0]))
+    late = second.send(previews[1])
+    assert late.status == 409
+    assert re.search("has started the same at .*, and it has ended", late.text)
+    assert second.follow(late, "See its result").url == done.url
+
+
 def test_two_people_press_the_same_button(depot: Site, base_url: str) -> None:
     """One command is started, and the other person is told who was faster."""
     people = [Browser(base_url) for _ in range(8)]
@@ -193,7 +205,9 @@ def test_a_form_needs_the_token_of_its_page(depot: Site, base_url: str) -> None:
     assert other.send(preview).status == 403
     page = ended(browser, browser.send(preview))
     assert "exit code" in page.text
-    assert browser.send(preview).status == 409
+    again = browser.send(preview)
+    assert (again.status, "It is not carried out again" in again.text) == (409, True)
+    assert browser.follow(again, "Open its page again").url == preview.url
     evil = {"Origin": "http://evil.example", "Content-Type": "application/x-www-form-urlencoded"}
     assert browser.open(urljoin(base_url, at(depot, "do", "sync")), headers=evil, data=b"").status == 403
     assert len(depot.run("runs", "--json").json) == 2

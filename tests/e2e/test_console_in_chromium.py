@@ -22,10 +22,13 @@ from tests.waiting import eventually
 from crossdock.console import server, tenants
 from crossdock.values.clock import SystemClock
 
-WIDTHS = (1280, 400)
+WIDTHS = (1280, 1000, 400)
 MOST_PAGES = 120
 _NUMBERS = re.compile(r"[0-9]+")
 _ORPHANS = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n20;C9;P1;1;1.50;EUR\n21;C9;P1;1;1.50;EUR\n"
+_WIDER_TABLES = """
+[...document.querySelectorAll(".wide")].filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)
+"""
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -68,7 +71,7 @@ def _names(address: str) -> list[str]:
 
 
 def test_pages_fit_their_window_and_follow_their_policy(base_url: str, tmp_path: Path) -> None:
-    """No page is wider than its window, breaks the policy for scripts and styles, or requests from other hosts."""
+    """No page or table is wider than its window, breaks the policy for scripts and styles, or asks other hosts."""
     with browser.opened(tmp_path / "profile") as tab:
         for address in pages(base_url):
             for width in WIDTHS:
@@ -76,6 +79,7 @@ def test_pages_fit_their_window_and_follow_their_policy(base_url: str, tmp_path:
                 tab.open(base_url + address)
                 wide = tab.run("document.documentElement.scrollWidth")
                 assert wide <= width, (address, width, wide)
+                assert tab.run(_WIDER_TABLES) == [], (address, width)
                 assert tab.run("document.querySelectorAll('h1').length") == 1, address
                 assert tab.run("document.querySelectorAll('img, b, main script').length") == 0, address
                 assert tab.complaints == [], address

@@ -45,7 +45,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     """
     from crossdock.runs.record_file_preview import file_of_record
     from crossdock.values.local_files import replace_file
-    from crossdock.values.record_keys import key_text
+    from crossdock.values.record_keys import entered_key
 
     if not raw and out is None:
         raise ConfigError(
@@ -57,7 +57,7 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     if stream not in loaded.scope_by_stream:
         loaded.selected_streams([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
-    name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())
+    name, body = file_of_record(loaded, stream, entered_key(key), SystemClock())
     if place is not None:
         replace_file(place, body)
     if as_json:

@@ -71,7 +71,10 @@ def start_action(visit: Visit) -> Response:
     given, commands = _given_fields(action, visit.query), visit.commands()
     found = action.preview(visit, given)
     if found.obstacle or _preview_digest(visit, action, given, found) != form.first_or_empty("shown"):
-        return _preview_page(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
+        last = commands.last_id(_action_and_fields(action, given))
+        first = commands.get(last) if last != form.first_or_empty("last") else None
+        warning = _already_started_text(first) if first else "" if found.obstacle else _CHANGED
+        return _preview_page(visit, action, given, found, warning, first, http_status=409)
     entered = {each.name: form.first_or_empty(each.name) for each in action.inputs}
     for each in action.inputs:
         if not (each.accepts(entered[each.name]) and is_storable(entered[each.name])):
@@ -93,7 +96,8 @@ def start_action(visit: Visit) -> Response:
             at=visit.now,
         )
     except AlreadyStartedError as error:
-        return _preview_page(visit, action, given, found, _already_started_text(error.command), http_status=409)
+        warning = _already_started_text(error.command)
+        return _preview_page(visit, action, given, found, warning, error.command, http_status=409)
     return visit.redirect(visit.link("commands", started.id))
 
 
@@ -208,8 +212,16 @@ def _form(visit: Visit) -> FormFields:
 
 
 def _preview_page(
-    visit: Visit, action: Action, given: Fields, found: Preview, warning: str = "", *, http_status: int = 200
+    visit: Visit,
+    action: Action,
+    given: Fields,
+    found: Preview,
+    warning: str = "",
+    first: StartedCommand | None = None,
+    *,
+    http_status: int = 200,
 ) -> Response:
+    """Return the page of *action*, with the command that somebody has started *first*."""
     return visit.show(
         "action.html",
         action.title,
@@ -222,6 +234,7 @@ def _preview_page(
         found=found,
         running="" if found.obstacle or not action.needs_state else _running_run_notice(visit),
         warning=warning,
+        result="" if first is None else visit.link("commands", first.id),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal, TypedDict
@@ -56,7 +56,7 @@ WhoIs = Callable[[Request, Session], Person | None]
 
 def app(console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs) -> ASGIApp:
     """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
-    endpoints = _PageEndpoints(console, who_is)
+    endpoints = _PageEndpoints(console, who_is, {page.path for page in pages if not page.is_form})
     routes = [Route(page.path, endpoints.endpoint(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
     files = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in assets.KINDS.items()]
     served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: endpoints.http_error})
@@ -70,8 +70,8 @@ class _Cookie(TypedDict):
 
 
 class _PageEndpoints:
-    def __init__(self, console: Console, who_is: WhoIs) -> None:
-        self._console, self._who_is = console, who_is
+    def __init__(self, console: Console, who_is: WhoIs, shown: Container[str]) -> None:
+        self._console, self._who_is, self._shown = console, who_is, shown
         self._tokens = FormTokens()
         self._for_people, self._for_anybody = CapacityLimiter(_AT_ONCE), CapacityLimiter(_AT_ONCE)
 
@@ -93,7 +93,8 @@ class _PageEndpoints:
             except PageError as error:
                 response = _error_page(visit, error)
             except FormError as error:
-                response = _error_page(visit, PageError(error.status, error.message))
+                again = ("Open its page again", self._address_of_page(page, request))
+                response = _error_page(visit, PageError(error.status, error.message), again)
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody reads it
             except CrossdockError as error:
@@ -103,11 +104,18 @@ class _PageEndpoints:
         return answer
 
     def _sign_in_response(self, page: Page, request: Request, visit: Visit) -> Response:
+        wanted = self._address_of_page(page, request)
+        sign_in = f"{SIGN_IN}?{urlencode({'next': wanted})}" if wanted not in {"", "/"} else SIGN_IN
         if page.is_form:
-            return _error_page(visit, PageError(401, "Nobody has signed in.", "Sign in, then open the page again."))
+            error = PageError(401, "Nobody has signed in, so nothing was done.", "Sign in, then send the form again.")
+            return _error_page(visit, error, ("Sign in", sign_in))
+        return visit.redirect(sign_in)
+
+    def _address_of_page(self, page: Page, request: Request) -> str:
+        """Return the address at which a request finds its page or the page of its form; empty without one."""
         query = request.scope["query_string"].decode("latin-1")
-        wanted = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
-        return visit.redirect(SIGN_IN if wanted == "/" else f"{SIGN_IN}?{urlencode({'next': wanted})}")
+        address: str = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        return address if page.path in self._shown else ""
 
     def _session(self, request: Request) -> Session:
         return Session(self._tokens, request, f"__Host-{COOKIE}" if _has_tls(request) else COOKIE)
@@ -168,10 +176,17 @@ def _cookie_attributes(request: Request) -> _Cookie:
     return {"secure": _has_tls(request), "same_site": "lax"}
 
 
-def _error_page(visit: Visit, error: PageError) -> Response:
+def _error_page(visit: Visit, error: PageError, repair: tuple[str, str] = ("", "")) -> Response:
+    """Return the page of *error*, with a link of this text and address if it has an address."""
     heading = HTTPStatus(error.status).phrase
     return visit.show(
-        "error.html", heading, http_status=error.status, heading=heading, message=error.message, advice=error.advice
+        "error.html",
+        heading,
+        http_status=error.status,
+        heading=heading,
+        message=error.message,
+        advice=error.advice,
+        repair=repair,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, time
 from typing import Any
 
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
+from crossdock.console.run_calendar import parse_business_date
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs import open_record_pages, open_records, record_lines
@@ -151,7 +153,7 @@ def show_records_in_state(visit: Visit) -> Response:
         groups=[_group_values(visit, kind, each, narrowed) for each in groups],
         are_all_groups=len(groups) < open_record_pages.MOST_GROUPS,
         by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
-        actions=[] if name or choice.text or choice.handed_over_in else _actions(visit, kind, choice),
+        actions=[] if name or choice.text or choice.since or choice.handed_over_in else _actions(visit, kind, choice),
         records=table(_COLUMNS, (_row(visit, each) for each in page.items), kind="records"),
         unreadable=table(_COLUMNS, (_row(visit, each) for each in unreadable)),
         first=visit.link("records", kind, **narrowed) if after else "",
@@ -159,7 +161,7 @@ def show_records_in_state(visit: Visit) -> Response:
     )
 
 
-_PARAMETERS = ("stream", "reason", "key", "file", "batch", "text", "group")
+_PARAMETERS = ("stream", "reason", "key", "file", "since", "batch", "text", "group")
 
 
 def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
@@ -167,7 +169,7 @@ def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tupl
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
     if open_records.may_match(replace(none, code="bad_value"), state.option):
-        fields.append(("Reason", "reason"))
+        fields += [("Reason", "reason"), ("Rejected since", "since")]
     if open_records.may_match(replace(none, source="f"), state.option):
         fields.append(("File", "file"))
     if open_records.may_match(replace(none, handed_over_in="f"), state.option):
@@ -195,7 +197,7 @@ def _group_values(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[s
         "run": "" if group.first_run is None else visit.link("runs", group.first_run),
         "example": group.example,
         "missing": [(_parent_text(each), parent_address(visit, each)) for each in group.waits_for[:3]],
-        "actions": [] if {"group", "batch", "text"} & set(parameters) else _actions(visit, kind, chosen),
+        "actions": [] if {"group", "batch", "text", "since"} & set(parameters) else _actions(visit, kind, chosen),
     }
 
 
@@ -234,7 +236,8 @@ def _parent_text(parent: Parent) -> str:
 def filter_of_address(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: query_parameter(visit, name) or None for name in _PARAMETERS}
-    choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], None, given["file"])
+    since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
+    choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
     chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
     return replace(chosen, key_hash=open_records.key_hash_of(chosen))
 

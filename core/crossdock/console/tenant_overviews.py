@@ -124,7 +124,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
         last = latest.get(name)
         run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)
         if last is not None and not last.finished and run is None:
-            run = next((each for each in tx.runs.listed(limit=1) if each.job == name), None)
+            run = next(iter(tx.runs.listed(limit=1, job=name)), None)
         missed = None if name in paused else _missed_run(job, last, now)
         condition, shown = _job_condition(last, paused=name in paused, missed=missed is not None), missed or last
         yield JobOverview(

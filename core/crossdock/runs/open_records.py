@@ -16,7 +16,7 @@ from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope
 from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
 from crossdock.values.display_texts import instant_text, parents_text, place_text
-from crossdock.values.record_keys import key_text
+from crossdock.values.record_keys import entered_key
 from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.writing.targets.payload_comparison import member_differences
@@ -45,9 +45,8 @@ def filter_of_options(
         raise ConfigError(
             f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}", code="option_value_invalid"
         )
-    if key is not None and not {"%", "|"} & set(key):
-        key = key_text([key])  # as in the source; otherwise it was copied from a list
-    return RecordFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
+    known = None if key is None else entered_key(key)
+    return RecordFilter(stream, known, reason, since.replace(tzinfo=UTC) if since else None, file)
 
 
 def key_hash_of(choice: RecordFilter) -> int | None:
@@ -57,7 +56,7 @@ def key_hash_of(choice: RecordFilter) -> int | None:
 def may_match(choice: RecordFilter, kind: str) -> bool:
     """Return whether records in the state *kind* have what *choice* restricts."""
     return (
-        (choice.code is None or kind in _REFUSED)
+        ((choice.code, choice.since) == (None, None) or kind in _REFUSED)
         and (choice.source is None or kind not in _WITHOUT_SOURCE)
         and (choice.text is None or kind != RecordState.UNVERIFIED.option)
         and (choice.handed_over_in is None or kind in _AWAITED)
@@ -66,7 +65,7 @@ def may_match(choice: RecordFilter, kind: str) -> bool:
 
 def stream_by_unverified_scope(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
-    if not may_match(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
+    if not may_match(choice, RecordState.UNVERIFIED.option):
         return {}
     return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.stream in {None, name}}
 

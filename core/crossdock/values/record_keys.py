@@ -21,6 +21,11 @@ def key_parts_of(key: str) -> tuple[str, ...]:
     return tuple(unquote(part) for part in key.split("|"))
 
 
+def entered_key(key: str) -> str:
+    """Return the text form of a key that a person gives in this form, or as its only column is in the source."""
+    return key if key_text(key_parts_of(key)) == key else key_text([key])
+
+
 def trimmed_key(key: str) -> str:
     """Remove white space around the parts of a record key in its text form."""
     return key_text([part.strip(BLANKS) for part in key_parts_of(key)]) if "%" in key else key

@@ -26,9 +26,12 @@ def test_runs_are_listed_and_shown(command_line: CommandLine) -> None:
     assert command_line.run("show", "1", "--json").json["allowance"]["lowest"] == 2
     assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: incomplete" in command_line.run("show", "2").out
     with closing(command_line.state()) as state, state.exclusive("this run"):
-        assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: running" in command_line.run("show", "2").out
-    missing = command_line.run("show", "3")
-    assert (missing.code, "there is no run 3" in missing.err) == (2, True)
+        with state.begin() as tx:
+            start(tx, days=2)
+        assert "run 3, started at 2026-03-31 01:30:00Z, has no tally: running" in command_line.run("show", "3").out
+        assert "has no tally: incomplete" in command_line.run("show", "2").out
+    missing = command_line.run("show", "4")
+    assert (missing.code, "there is no run 4" in missing.err) == (2, True)
 
 
 def test_a_list_that_is_cut_says_so(command_line: CommandLine) -> None:

@@ -90,7 +90,7 @@ def test_entries_are_filtered(visitor: Visitor, at: datetime) -> None:
 
 def seen(visit: Visit) -> Response:
     assert personal_data_access.log_access_if_shown(visit, "record wms.products K1")
-    return visit.show("error.html", "Seen", heading="Seen", message="personal data", advice="")
+    return visit.show("error.html", "Seen", heading="Seen", message="personal data", advice="", repair=("", ""))
 
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

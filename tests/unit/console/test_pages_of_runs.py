@@ -66,10 +66,10 @@ def links(html: str) -> set[str]:
 
 def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> None:
     """Only operators are offered to stop it; the page is loaded again by itself."""
-    with closing(site.state()) as state, state.exclusive("test:0"), state.begin() as tx:
-        run = tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(minutes=1), job="nightly")
-        tx.runs.store_request_counts(run, requests=1200, throttled=0)
     with closing(site.state()) as state, state.exclusive("test:0"):
+        with state.begin() as tx:
+            run = tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(minutes=1), job="nightly")
+            tx.runs.store_request_counts(run, requests=1200, throttled=0)
         shown = site.visit(f"runs/{run}")
         assert "In progress: 1,200 requests in 1 min 0 s, 20.0 a second; its end is unknown" in shown
         assert f"/t/acme/do/stop-run?run={run}" in links(shown)

@@ -221,12 +221,31 @@ def test_addresses_of_nothing_are_refused(command_line: CommandLine, visitor: Vi
     wrong = [
         *("record", "record?key=%00", "files?before=x", "records?q=%00", "records/rejected?text=%00"),
         *(f"record?stream={STREAM}&key=R1&day={day}" for day in ("x", "9999-12-31")),
-        *("records/rejected?reason=nope", "records/rejected?after=x"),
+        *("records/rejected?reason=nope", "records/rejected?after=x", "records/rejected?since=x"),
     ]
     for address in wrong:
         assert "Bad Request" in visitor.html(f"/t/acme/{address}", 400)
     for address in ("record?key=nope", "records/nope", "records/waiting?group=1"):
         assert "Not Found" in visitor.html(f"/t/acme/{address}", 404)
+
+
+def test_what_was_rejected_since_a_day_is_listed(command_line: CommandLine, visitor: Visitor) -> None:
+    """That day included. Actions are about all records, so that none is offered for these."""
+    fill(command_line)
+    assert "2 chosen by the fields" in opened(visitor, f"records/rejected?since={AT:%Y-%m-%d}").text
+    page = opened(visitor, f"records/rejected?since={AT + timedelta(days=1):%Y-%m-%d}")
+    assert "There is no such record." in page.text
+    assert not any("/do/" in each.address for each in page.links)
+
+
+@pytest.mark.parametrize("key", ["50% of", "a/b c", "a%2Fb"])
+def test_a_list_is_narrowed_to_a_key_as_in_the_source(command_line: CommandLine, visitor: Visitor, key: str) -> None:
+    """Or as it is listed."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        known = "a%2Fb" if key == "a%2Fb" else key_text([key])
+        tx.dead_letters.put([dead_letter(1, **record(known))], run_id=run, at=AT)
+    assert "1 chosen by the fields" in opened(visitor, f"records/rejected?key={quote(key)}").text
 
 
 def test_pages_are_there_although_the_config_is_wrong(command_line: CommandLine, visitor: Visitor) -> None:

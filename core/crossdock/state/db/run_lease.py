@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy import Connection, Engine, Interval, Row, bindparam, func, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Interval, Row, bindparam, func, select, true, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
@@ -38,6 +38,8 @@ _ADVISORY = 0x63726F7373  # any number, the same in every crossdock
 _LEASE = table.c.name == "run"  # one lease for all runs of a state
 _HELD = update(table).where(_LEASE, table.c.fence == bindparam("held"))
 _LAST = select(table).where(_LEASE)
+FENCE = select(table.c.fence).where(_LEASE).scalar_subquery()
+"""The fence of the last holder, in the transaction of the holder its own."""
 _RENEW = {
     "sqlite": sql_statements.BulkStatement(_HELD.values(until=bindparam("later"))),
     "postgresql": sql_statements.BulkStatement(
@@ -72,9 +74,16 @@ def current_fence(engine: Engine) -> int:
         return int(connection.execute(_LAST).one().fence)
 
 
-def is_held(connection: Connection) -> bool:
-    """Return whether a run holds the lease. False once its process has ended on this host."""
+def is_killed(connection: Connection, fence: Column[int]) -> ColumnElement[bool]:
+    """Return the condition that what was begun under the lease with this *fence* cannot have its end recorded any more.
+
+    It is met once the process has ended on this host, another process holds the lease, or the lease has expired.
+    """
     last = connection.execute(_LAST).one()
+    return fence.is_distinct_from(last.fence) if _is_held(connection, last) else true()
+
+
+def _is_held(connection: Connection, last: Row[Any]) -> bool:
     now = _now(connection)
     if not now < last.until <= now + timedelta(seconds=LEASE_S):
         return False

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 24
+VERSION = 25
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -50,6 +50,7 @@ runs = Table(
     Column("timings", ExactJson),
     Column("command", Text),
     Column("config", String(64)),  # of `configs`
+    Column("fence", BigInteger),  # of the lease under which it was started last
 )
 
 configs = Table(
@@ -286,6 +287,7 @@ scheduled_runs = Table(
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),
     Column("note", Text),
+    Column("fence", BigInteger),  # of the lease under which it was started last
 )
 
 migrations = Table(

@@ -159,6 +159,11 @@ def _keep_configs_of_runs(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.configs])
 
 
+def _store_the_lease_of_runs(connection: Connection) -> None:
+    for table in ("runs", "scheduled_runs"):
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN fence BIGINT"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -183,6 +188,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_audit_log,
     _store_categories_of_errors,
     _keep_configs_of_runs,
+    _store_the_lease_of_runs,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, exists, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
@@ -103,7 +103,7 @@ class Runs:
 
     def start(self, *, business_date: str, at: datetime, job: str | None = None, command: str | None = None) -> int:
         started = {"job": job, "command": None if job else command, "started_at": at}
-        row = {"business_date": business_date, "status": "running"} | started
+        row = {"business_date": business_date, "status": "running", "fence": run_lease.FENCE} | started
         result = self._connection.execute(insert(runs).values(row))
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
@@ -115,9 +115,8 @@ class Runs:
         last = None if newest is None else self.get(newest)
         if last is None or last.business_date != business_date or not _has_ended(last):
             return None
-        self._connection.execute(
-            update(runs).where(runs.c.id == last.id).values(status="running", finished_at=None, duration_ms=None)
-        )
+        again = {"status": "running", "fence": run_lease.FENCE, "finished_at": None, "duration_ms": None}
+        self._connection.execute(update(runs).where(runs.c.id == last.id).values(again))
         return last
 
     def record_refusal(
@@ -230,60 +229,56 @@ class Runs:
 
         There is no index for these: the table is read backwards until *limit* runs are found.
         """
-        query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
+        columns = self._columns()
+        query = select(*columns.values()).order_by(runs.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(runs.c.id < before)
         if is_manual:
             query = query.where(runs.c.job.is_(None))
-        for column, value in ((runs.c.job, job), (runs.c.status, status), (runs.c.business_date, business_date)):
+        for column, value in ((runs.c.job, job), (columns["status"], status), (runs.c.business_date, business_date)):
             if value is not None:
                 query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
-        return self._with_corrected_status([replace(run, messages=said.get(run.id, ())) for run in found])
+        return _with_reason([replace(run, messages=said.get(run.id, ())) for run in found])
 
     def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
         """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
         same = runs.c.job.is_not_distinct_from(run.job), runs.c.command.is_not_distinct_from(run.command)
-        query = select(*_LISTED).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc()).limit(limit)
-        return self._with_corrected_status([RunRecord(*row) for row in self._connection.execute(query)])[::-1]
+        query = select(*self._columns().values()).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc())
+        return _with_reason([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[::-1]
 
     def between(self, first: date, last: date) -> list[RunRecord]:
         """Return the runs for the business dates from *first* to *last*, oldest first, without messages.
 
         The dates of all runs are read for it: there is no index by business date.
         """
-        query = select(*_LISTED).where(_is_for_dates(first, last)).order_by(runs.c.id)
-        return self._with_corrected_status([RunRecord(*row) for row in self._connection.execute(query)])
+        query = select(*self._columns().values()).where(_is_for_dates(first, last)).order_by(runs.c.id)
+        return _with_reason([RunRecord(*row) for row in self._connection.execute(query)])
 
     def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
         """Count the runs for the business dates from *first* to *last*, as in `between`."""
-        by = runs.c.job, runs.c.business_date, runs.c.status
+        by = runs.c.job, runs.c.business_date, self._columns()["status"].label("shown")
         query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
-        found = [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
-        if not any(each.status == "running" for each in found) or run_lease.is_held(self._connection):
-            return found
-        return [replace(each, status="incomplete") if each.status == "running" else each for each in found]
+        return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
 
     def count(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
 
     def get(self, run_id: int) -> RunRecord | None:
-        row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()
+        query = select(*self._columns().values(), runs.c.timings).where(runs.c.id == run_id)
+        row = self._connection.execute(query).first()
         if row is None:
             return None
         listed: RunRecord = RunRecord(*row[:-1])
-        (found,) = self._with_corrected_status([replace(listed, messages=self.messages(run_id), timings=row[-1])])
+        (found,) = _with_reason([replace(listed, messages=self.messages(run_id), timings=row[-1])])
         return found
 
-    def _with_corrected_status(self, found: Sequence[RunRecord]) -> list[RunRecord]:
-        """Correct the status of runs whose end was not recorded and whose process has ended."""
-        if not any(run.status == "running" for run in found) or run_lease.is_held(self._connection):
-            return list(found)
-        return [
-            replace(run, status="incomplete", messages=(*run.messages, UNRECORDED)) if run.status == "running" else run
-            for run in found
-        ]
+    def _columns(self) -> dict[str, ColumnElement[Any]]:
+        """Return the columns of a list, with the status ``incomplete`` of killed runs that no other run has ended."""
+        is_killed = and_(runs.c.status == "running", run_lease.is_killed(self._connection, runs.c.fence))
+        status = case((is_killed, "incomplete"), else_=runs.c.status)
+        return {column.name: column for column in _LISTED} | {"status": status}
 
     def messages_starting_with(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
         """Return those messages of *run_ids* that begin with *words*, each with its run."""
@@ -319,6 +314,16 @@ class Runs:
 
 def _is_for_dates(first: date, last: date) -> ColumnElement[bool]:
     return runs.c.business_date.between(first.isoformat(), last.isoformat())
+
+
+def _with_reason(found: Sequence[RunRecord]) -> list[RunRecord]:
+    """Add to killed runs that no other run has ended what a later run would store."""
+    return [
+        replace(run, messages=(*run.messages, UNRECORDED))
+        if run.status == "incomplete" and run.finished_at is None
+        else run
+        for run in found
+    ]
 
 
 def _has_ended(run: RunRecord) -> bool:

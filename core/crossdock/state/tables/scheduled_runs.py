@@ -81,6 +81,7 @@ class PendingNotice:
 
 
 _FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
+_KEY = table.c.job, table.c.due, table.c.business_date
 _ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unless="name")
 
 
@@ -160,13 +161,12 @@ class ScheduledRuns:
         is_over = known is not None and known.finished and not (again and known.status != "done")
         if self.is_forgotten(due_run) if known is None else is_over:
             return False
+        values: dict[str, Any] = {"status": "running", "started_at": at, "fence": run_lease.FENCE}
         if known is None:
-            self._connection.execute(
-                insert(table).values(**_key_columns(due_run), status="running", attempts=1, started_at=at)
-            )
+            self._connection.execute(insert(table).values(**_key_columns(due_run), **values, attempts=1))
         else:
-            begun = {"status": "running", "attempts": known.attempts + 1, "started_at": at, "finished_at": None}
-            self._connection.execute(update(table).where(_is_due_run(due_run)).values(**begun, run_id=None, note=None))
+            values |= {"attempts": known.attempts + 1, "finished_at": None, "run_id": None, "note": None}
+            self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
         return True
 
     def finish(
@@ -259,9 +259,16 @@ class ScheduledRuns:
 
     def _with_corrected_status(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
         found = [run.as_shown for run in rows]
-        if all(run.finished for run in found) or run_lease.is_held(self._connection):
+        if all(run.finished for run in found):
             return found
-        return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]
+        query = select(*_KEY).where(table.c.status == "running", run_lease.is_killed(self._connection, table.c.fence))
+        killed = {tuple(row) for row in self._connection.execute(query)}
+        return [
+            replace(run, status="incomplete", note=UNRECORDED.message)
+            if not run.finished and (run.job, run.due, run.business_date.isoformat()) in killed
+            else run
+            for run in found
+        ]
 
     def latest_by_job(self) -> dict[str, ScheduledRun]:
         """Return the run of each job that was due last, as in `listed`."""

@@ -112,7 +112,7 @@ class FormTokens:
         serial, used = int(found[1]), self._used.setdefault(session, _UsedTokens())
         self._used.move_to_end(session)
         if serial in used.serials:
-            raise FormError(409, "This form was already sent. The page shows its effect.")
+            raise FormError(409, "This form was already sent. It is not carried out again.")
         if serial <= used.expired:
             raise FormError(403, "The form is too old. Send it again.")
         used.serials.add(serial)

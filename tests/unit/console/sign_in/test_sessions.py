@@ -56,6 +56,18 @@ def test_a_session_ends_an_hour_after_the_last_request(console: ServedConsole) -
     assert not browser.is_signed_in
 
 
+def test_a_form_that_comes_after_the_end_of_its_session_leads_back_to_its_page(console: ServedConsole) -> None:
+    """By the sign-in; nothing of it is done. A form without a page of its own leads to the start page."""
+    browser = console.browser()
+    browser.sign_in("anna")
+    token = browser.token("/t/a/do/pause-job?job=nightly")
+    console.clock.advance(60 * 60)
+    late = browser.send("/t/a/do/pause-job?job=nightly", {"csrf_token": token})
+    assert (late.status_code, "nothing was done" in late.text) == (401, True)
+    assert 'href="/sign-in?next=%2Ft%2Fa%2Fdo%2Fpause-job%3Fjob%3Dnightly"' in late.text
+    assert 'href="/sign-in"' in browser.send("/t/a/connections/check", {"csrf_token": token}).text
+
+
 def test_signing_out_ends_the_session(console: ServedConsole) -> None:
     """Also for somebody who has a copy of the cookie; without the form's token, nothing happens."""
     browser, copy = console.browser(), console.browser()

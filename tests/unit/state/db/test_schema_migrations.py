@@ -23,6 +23,8 @@ def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3, 6 to 11, or 18 to 21."""
     schema.metadata.drop_all(connection, tables=[schema.audit_log, schema.configs])
     connection.execute(text("ALTER TABLE runs DROP COLUMN config"))
+    for table in ("runs", "scheduled_runs"):
+        connection.execute(text(f"ALTER TABLE {table} DROP COLUMN fence"))
     connection.execute(text("DROP INDEX ix_dead_letters_listed"))
     if version == 20:
         connection.execute(text("ALTER TABLE batches DROP COLUMN receipt"))

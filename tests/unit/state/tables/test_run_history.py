@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from crossdock.state import RunResult, State
+from crossdock.state.db import run_lease
+from crossdock.state.tables.run_history import UNRECORDED
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
@@ -20,6 +24,39 @@ def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
         killed = tx.runs.get(run)
     assert killed is not None
     assert (killed.status, killed.requests, killed.throttled, killed.duration) == ("incomplete", 7_500, 20, None)
+
+
+def test_only_runs_of_the_present_lease_are_in_progress(state: State) -> None:
+    """One whose process was killed is incomplete, whoever uses the state now and however runs are listed."""
+    with state.exclusive("a"), state.begin() as tx:
+        killed = tx.runs.start(business_date="2026-03-29", at=AT)
+    with state.exclusive("b"):
+        with state.begin() as tx:
+            running = tx.runs.start(business_date="2026-03-29", at=AT)
+        with state.read_only() as tx:
+            for run, status in ((killed, "incomplete"), (running, "running")):
+                assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
+            assert [each.status for each in tx.runs.between(AT.date(), AT.date())] == ["incomplete", "running"]
+            counted = tx.runs.counts_by_date(AT.date(), AT.date())
+            assert {each.newest: each.status for each in counted} == {killed: "incomplete", running: "running"}
+            ended = tx.runs.get(killed)
+    assert ended is not None
+    assert ended.messages == (UNRECORDED,)
+
+
+def test_a_run_that_was_killed_on_another_host_has_ended_with_its_lease(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute after its last renewal: whether its process lives is not known before."""
+    now = run_lease._now
+    with state.exclusive("elsewhere:1"):
+        with state.begin() as tx:
+            run = tx.runs.start(business_date="2026-03-29", at=AT)
+        for seconds, status in ((0.0, "running"), (run_lease.LEASE_S, "incomplete")):
+            monkeypatch.setattr(run_lease, "_now", lambda tx, later=seconds: now(tx) + timedelta(seconds=later))
+            with state.read_only() as tx:
+                assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
+        monkeypatch.undo()
 
 
 def test_a_run_has_its_job_or_its_command(state: State) -> None:

@@ -288,6 +288,7 @@ CREATE TABLE runs (
   timings TEXT,
   command TEXT,
   config VARCHAR(64),
+  fence BIGINT,
   PRIMARY KEY (id)
 );
 CREATE TABLE scheduled_runs (
@@ -300,6 +301,7 @@ CREATE TABLE scheduled_runs (
   started_at TIMESTAMP WITH TIME ZONE,
   finished_at TIMESTAMP WITH TIME ZONE,
   note TEXT,
+  fence BIGINT,
   PRIMARY KEY (job, due, business_date),
   FOREIGN KEY(run_id) REFERENCES runs (id)
 );

@@ -131,7 +131,7 @@ def prepare_runs(config: Path, state: str) -> None:
     now = _text(datetime.now(UTC))
     statements = [
         "delete from scheduled_runs where job = 'often'",
-        f"update scheduled_runs set due = '{now}' where run_id = (select max(run_id) from scheduled_runs)",  # none before
+        f"update scheduled_runs set due = '{now}' where run_id = (select max(run_id) from scheduled_runs)",  # the last
         "delete from waiting_records",
         "delete from hints",
         f"delete from attempts where intent_id in (select id from intents where status in {unsettled})",

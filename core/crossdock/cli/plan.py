@@ -211,12 +211,7 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
         console.print()
     on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}
     counts = ", ".join(f"{n:,} {kind} {stream}" for (kind, stream), n in (*listing.counts.items(), *on_hold.items()))
-    if planned.unread:
-        streams = counted(planned.unread, "stream")
-        summary = f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
-    else:
-        summary = f"plan: {counts or 'nothing to do'}"
-    console.print(summary)
+    console.print(planned.summary(counts))
     forecast = planned.forecast
     if forecast.requests or not planned.other_forecasts:
         console.print(f"{counted(forecast.requests, 'request')} needed{_sending_time_text(forecast)}")

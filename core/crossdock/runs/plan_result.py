@@ -14,6 +14,7 @@ from crossdock.runs import run_lines
 from crossdock.runs.files_for_targets import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.values.display_texts import counted
 from crossdock.values.run_messages import RunMessage, error_texts
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -86,9 +87,16 @@ class PlanResult:
         tallies = (run_lines.tally_sentence(name, tally.as_json()) for name, tally in self.tallies.items())
         errors = error_texts(RunMessage.of_error(name, error) for name, error in self.errors.items())
         operations = ", ".join(f"{number:,} {kind}" for kind, number in self.operations.items())
-        return "\n".join((*tallies, *errors, f"plan: {operations or 'nothing to do'}"))
+        return "\n".join((*tallies, *errors, self.summary(operations)))
 
     __repr__ = __str__
+
+    def summary(self, counts: str) -> str:
+        """Return the sentence with the *counts* of what the sync would do, which says whether all streams were read."""
+        if self.unread:
+            streams = counted(self.unread, "stream")
+            return f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
+        return f"plan: {counts or 'nothing to do'}"
 
 
 class WaitingOnce:

@@ -55,9 +55,12 @@ def test_a_printed_report_has_the_tally_the_errors_and_the_end() -> None:
 
 
 def test_a_printed_plan_has_the_tally_the_errors_and_the_requests() -> None:
-    """Without zeros."""
+    """Without zeros. A plan of which streams could not be read is not said to have nothing to do."""
     plan = PlanResult(Forecast(1, 1, None, None), {"wms.a": Tally()}, {"wms.b": UnavailableError("no answer")})
     plan.operations["create"] = 1200
+    plan.unread = 1
     assert str(plan).splitlines() == [
-        "wms.a: nothing was read", "wms.b: no answer [unavailable]", "plan: 1,200 create"
-    ]  # fmt: skip
+        "wms.a: nothing was read",
+        "wms.b: no answer [unavailable]",
+        "plan incomplete: 1 stream could not be read; 1,200 create",
+    ]

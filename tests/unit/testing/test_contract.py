@@ -13,7 +13,7 @@ from unittest import SkipTest
 import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector, passes
 
-from crossdock import Context, ProductDraft, RawBatch, Record, Reference
+from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Reference
 from crossdock.errors import CrossdockError, RefusedError, UnavailableError
 from crossdock.sources import Cursor
 
@@ -310,3 +310,32 @@ def test_references_that_no_stream_serves_are_said() -> None:
     assert said.endswith(f"state it: given = {own}")
     assert namespaces(own) == namespaces([*own, ("customer", "erp")], erp) == ""
     assert namespaces(own, erp).startswith("failed: Referring.to_resource needs customer erp:A, and no stream of this")
+
+
+class NewestOrderSkipped(Orders):
+    """The cursor is that of an order that a filter leaves out."""
+
+    skip = {"newest": Filter(field="id", equals="4")}
+
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
+        return None
+
+    cursor = Cursor(column="updated_at", as_="instant")
+
+
+def test_a_record_that_a_filter_leaves_out_need_not_be_read_again() -> None:
+    """Its value may be that of the cursor."""
+    assert passes(NewestOrderSkipped, "the_cursor_is_used_and_its_value_read_again")
+
+
+class CustomerOfThePlatform(Orders):
+    def to_resource(self, record: Record) -> Any:
+        return super().to_resource(record).model_copy(update={"customer_id": "cus_unknown"})
+
+
+def test_open_records_are_shown_with_their_reasons() -> None:
+    """An author sees which member the platform refuses, and why."""
+    case = type("Case", (OrdersContract,), {"connector": connector(CustomerOfThePlatform)})
+    with pytest.raises(AssertionError, match=r"open after a sync: 4 rejected: .*customerId") as failed:
+        case().test_a_second_sync_sends_nothing()
+    assert str(failed.value).count("customerId") == 3

@@ -399,10 +399,10 @@ def test_a_dotted_path_and_a_json_pointer_are_the_same_place(names: list[str]) -
     ],
 )
 def test_a_credential_is_sent(monkeypatch: pytest.MonkeyPatch, auth: Any, header: str, value: str) -> None:
-    """Each kind of credential is read from its reference and sent as its standard says, beside headers and parameters."""
+    """Each kind of credential is read from its reference and sent as its standard says; headers and parameters too."""
     monkeypatch.setenv("T", TOKEN)
     api = Api(lambda _: {"items": ITEMS})
-    sent = {"headers": {"Accept-Language": "en", "X-Second-Token": "env:T"}, "params": {"organization": "7"}}
+    sent: Any = {"headers": {"Accept-Language": "en", "X-Second-Token": "env:T"}, "params": {"organization": "7"}}
     assert skus(api.read(auth=auth, **sent)) == ALL
     assert api.seen[0].url.params["organization"] == "7"
     assert api.seen[0].headers[header] == value

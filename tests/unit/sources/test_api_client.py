@@ -11,12 +11,12 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
-from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
+from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBody, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.config_models import SecretRef
@@ -353,6 +353,51 @@ def test_a_list_that_the_api_leaves_out_is_the_default(body: object) -> None:
     for _ in range(2):
         with pytest.raises(RefusedError, match="has no list"):
             shop.api.get("/orders").items("/orders", default=())
+
+
+def test_a_record_of_a_list_is_replaced_by_its_own_answer() -> None:
+    """One that has no id is kept without a request, so that its mapping says so."""
+    shop = Shop(httpx.Response(200, json={"order": {"id": "a/b", "lines": []}}))
+    items: list[Any] = [{"id": "a/b"}, {"id": None}, {"no": 7}, {"id": ".."}, {"id": {}}, 5]
+    assert shop.api.expand(items, "/orders/{id}", record="/order") == [{"id": "a/b", "lines": []}, *items[1:]]
+    assert [request.url.raw_path for request in shop.requests] == [b"/api/orders/a%2Fb"]
+
+
+def test_a_list_below_a_record_is_read_to_its_end() -> None:
+    """It becomes a member of the record, null where the record lacks what the path names."""
+    shop = Shop(
+        httpx.Response(200, json={"lines": [1], "next": "x"}),
+        httpx.Response(200, json={"lines": [2], "next": None}),
+    )
+    found = shop.api.expand(
+        [{"id": 7, "shop": {"no": 1}}, {"id": 8}],
+        "/shops/{shop.no}/orders/{id}/lines",
+        into="lines",
+        records="/lines",
+        params={"all": "yes"},
+        paginator=CursorInBody("/next"),
+    )
+    assert found == [{"id": 7, "shop": {"no": 1}, "lines": [1, 2]}, {"id": 8, "lines": None}]
+    assert [str(request.url).removeprefix(BASE) for request in shop.requests] == [
+        "/shops/1/orders/7/lines?all=yes",
+        "/shops/1/orders/7/lines?all=yes&cursor=x",
+    ]
+
+
+def test_an_answer_without_the_record_is_refused() -> None:
+    """It is none of a record without members."""
+    shop = Shop(httpx.Response(200, json={"order": None}))
+    with pytest.raises(RefusedError, match="has no record at /order"):
+        shop.api.expand([{"id": 7}], "/orders/{id}", record="/order")
+
+
+def test_requests_for_records_end_with_the_run() -> None:
+    """A list may have thousands."""
+    shop = Shop(httpx.Response(200, json={}))
+    shop.run.interrupt.set()
+    with pytest.raises(StoppedError, match="between two records"):
+        shop.api.expand([{"id": 7}], "/orders/{id}")
+    assert not shop.requests
 
 
 def test_other_hosts_get_no_request() -> None:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from crossdock.services.scheduler.daemon import ScheduleTrigger
     from crossdock.services.system_check.check import CheckResult, check
     from crossdock.values.config_models import ConfigModel, SecretRef
-    from crossdock.values.json_access import JsonAccess
     from crossdock.values.progress import Progress
     from crossdock.values.records import RawBatch, Record
     from crossdock.values.tally import Tally
@@ -57,7 +56,6 @@ _NAMES = {
     "mapping": "convert",
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
-    "values.json_access": "JsonAccess",
     "values.records": "RawBatch Record",
     "runs.init_plan_and_run": "init plan run",
     "runs.run_report": "Report",
@@ -77,10 +75,10 @@ _RENAMED: dict[str, str] = {}
 __all__ = [
     "Address", "CheckResult", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft",
     "DeclaredStream", "ExecutorKind", "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft",
-    "InvoiceDraft", "JsonAccess", "LedgerAccountDraft", "LineDraft", "OrderBy", "OrderDraft", "PlanListener",
-    "PlanResult", "ProductDraft", "Progress", "RawBatch", "Record", "RecordError", "Reference", "RefusedError",
-    "Repair", "Report", "Schedule", "ScheduleTrigger", "SecretRef", "Settings", "Stream", "StreamConfig", "Tally",
-    "WarehouseBinDraft", "check", "convert", "init", "plan", "run",
+    "InvoiceDraft", "LedgerAccountDraft", "LineDraft", "OrderBy", "OrderDraft", "PlanListener", "PlanResult",
+    "ProductDraft", "Progress", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "Report",
+    "Schedule", "ScheduleTrigger", "SecretRef", "Settings", "Stream", "StreamConfig", "Tally", "WarehouseBinDraft",
+    "check", "convert", "init", "plan", "run",
 ]  # fmt: skip
 
 

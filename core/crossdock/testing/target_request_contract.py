@@ -16,7 +16,7 @@ from crossdock.testing.expected_members import mismatch
 from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_of
 from crossdock.values import exact_json
-from crossdock.values.json_paths import find_at_pointer
+from crossdock.values.json_paths import at_path, find_at_pointer
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.targets.guarded_target import unguarded
 
@@ -284,7 +284,7 @@ class TargetRequestContract(TargetUnderTest):
             if operation not in operations:
                 continue  # a ping or a look-up
             made = one.target.with_key(one.resource, request, "key-1")
-            is_sent = find_at_pointer(exact_json.loads(made.body or b"null"), member) == "key-1"
+            is_sent = at_path(exact_json.loads(made.body or b"null"), member) == "key-1"
             assert is_sent, f"{one.method('with_key')}, {operation}: {member} lacks the key; call super().with_key"
 
     def test_no_secret_is_in_a_request(self) -> None:

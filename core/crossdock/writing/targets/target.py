@@ -107,7 +107,7 @@ class EndpointProfile:
         looks_up_first: The operations before which a record is looked up each time. Their requests are made only after
             that, of what was found: a create by `Requests.create_from`, an update with it as `Update.before`.
         header: The header with the idempotency key; None for a target that relies on the external id.
-        key_member: The JSON pointer of the member of a body that has the idempotency key, in place of a header. A
+        key_member: The member of a body that has the idempotency key, in place of a header: a path or JSON pointer. A
             deletion is looked up, since it may have no body.
         rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
         reads: Whether a record can be read by its id.

@@ -113,6 +113,8 @@ class ApiRequestSender:
 
     def _with_params(self, address: str) -> str:
         """Add those parameters of the API that *address* lacks."""
+        if not self._api.params:
+            return address
         given = {name for name, _ in parse_qsl(address.partition("?")[2], keep_blank_values=True)}
         added = {name: value for name, value in self._api.params.items() if name not in given}
         return f"{address}{'&' if '?' in address else '?'}{urlencode(added)}" if added else address

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
     from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
     from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
+    from crossdock.values.json_access import JsonAccess
     from crossdock.values.records import Proof
 
 _NAMES = {
@@ -70,6 +71,7 @@ _NAMES = {
     "mapping.lookups_and_joins": "Join Lookup",
     "mapping.own_external_ids": "NameForm Ours",
     "mapping.stream_facts": "AdoptBy OpenUntil Reread",
+    "values.json_access": "JsonAccess",
     "values.records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "pacing.retry_after": "stated_wait_s",
@@ -109,13 +111,13 @@ __all__ = [
     "BaseUrl", "BasicAuth", "BearerAuth", "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigError",
     "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect", "Expectation",
     "FileFormat", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "GraphQLError", "HeaderAuth",
-    "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth",
-    "Lookup", "Manifest", "MarkerTemplate", "Name", "NameForm", "NameOrder", "NextUrl", "NotFoundError", "Offset",
-    "OldAlgorithm", "OpenUntil", "Order", "Ours", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof",
-    "RateLimit", "RefreshTokenAuth", "RemoteError", "Reread", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
-    "SourceContext", "Stop", "StreamId", "TimedAuth", "UnavailableError", "Wait", "Window", "Wrapped", "WrappedIn",
-    "WritableStore", "any_case", "check_intake", "connect", "list_below", "split_pattern", "stated_wait_s",
-    "warnings_about_newest", "windows",
+    "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "JsonAccess", "LinkHeader",
+    "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name", "NameForm", "NameOrder", "NextUrl", "NotFoundError",
+    "Offset", "OldAlgorithm", "OpenUntil", "Order", "Ours", "OverlappingPages", "PageNumber", "Paginator", "Part",
+    "Proof", "RateLimit", "RefreshTokenAuth", "RemoteError", "Reread", "Rule", "SecretRef", "SftpLogin",
+    "SignatureAlgorithm", "SourceContext", "Stop", "StreamId", "TimedAuth", "UnavailableError", "Wait", "Window",
+    "Wrapped", "WrappedIn", "WritableStore", "any_case", "check_intake", "connect", "list_below", "split_pattern",
+    "stated_wait_s", "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

@@ -37,6 +37,20 @@ def test_a_record_of_json_gives_typed_values() -> None:
     assert record.decimal("/lines/0/discount", default=None) is None
 
 
+@pytest.mark.parametrize(("currency", "amount"), [("EUR", "19.90"), ("JPY", "1990"), ("KWD", "1.990")])
+def test_minor_units_are_those_of_a_currency(currency: str, amount: str) -> None:
+    """Its code stands for the digits that ISO 4217 gives it."""
+    assert record_of({"amount": 1990}).decimal("/amount", minor_units=currency) == Decimal(amount)
+
+
+@pytest.mark.parametrize("currency", ["XAU", "euro", ""])
+def test_minor_units_of_no_such_currency_reject_the_record(currency: str) -> None:
+    """A factor that is assumed would make a wrong amount."""
+    with pytest.raises(RecordError, match="no minor units") as refused:
+        record_of({"amount": 1990}).decimal("/amount", minor_units=currency)
+    assert refused.value.pointer == "/amount"
+
+
 def test_an_identifier_is_text() -> None:
     """A whole number becomes its text; nothing else is an identifier."""
     record = record_of(

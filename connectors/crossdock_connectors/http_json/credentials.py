@@ -88,15 +88,21 @@ class BasicCredential(ConfigModel):
         return BasicAuth(self.user, self.password or "")
 
 
+Scheme = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+"""The scheme of a credential (RFC 9110, section 11.1)."""
+
+
 class BearerCredential(ConfigModel):
     """A fixed token (RFC 6750)."""
 
     kind: Literal["bearer"]
     token: SecretRef
     """The token."""
+    scheme: Scheme = "Bearer"
+    """The word before the token, such as ``ShippoToken``."""
 
     def auth(self) -> httpx.Auth:
-        return BearerAuth(self.token)
+        return BearerAuth(self.token, scheme=self.scheme)
 
 
 class Assertion(ConfigModel):
@@ -147,7 +153,12 @@ class _TokenCredential(ConfigModel):
         return (lambda status, body: any(rule.matches(status, body) for rule in rules)) if rules else None
 
 
-class ClientCredentialsGrant(_TokenCredential):
+class _GrantedToken(_TokenCredential):
+    scheme: Scheme = "Bearer"
+    """The word before the token in requests, such as ``Zoho-oauthtoken``."""
+
+
+class ClientCredentialsGrant(_GrantedToken):
     """OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
 
     kind: Literal["client_credentials"]
@@ -185,10 +196,11 @@ class ClientCredentialsGrant(_TokenCredential):
             assertion=self.client_assertion.assertion if self.client_assertion else None,
             json=self.body == "json",
             expired=self._is_expired,
+            scheme=self.scheme,
         )
 
 
-class RefreshTokenGrant(_TokenCredential):
+class RefreshTokenGrant(_GrantedToken):
     """An OAuth 2.0 refresh token (RFC 6749 section 6)."""
 
     kind: Literal["refresh_token"]
@@ -215,10 +227,11 @@ class RefreshTokenGrant(_TokenCredential):
             client_auth=self.client_auth,
             reusable=self.reusable,
             expired=self._is_expired,
+            scheme=self.scheme,
         )
 
 
-class AuthorizationCode(_TokenCredential):
+class AuthorizationCode(_GrantedToken):
     """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect`` (RFC 6749 section 4.1)."""
 
     kind: Literal["authorization_code"]
@@ -266,6 +279,7 @@ class AuthorizationCode(_TokenCredential):
             redirect_url=self.redirect_url,
             tokens=self.tokens,
             expired=self._is_expired,
+            scheme=self.scheme,
         )
 
 

@@ -262,6 +262,9 @@ class HttpJsonSettings(HttpSettings):
     """The credentials; default: none."""
     headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(without_literal_secrets)] = {}
     """Headers of every request; a credential is a reference to a secret."""
+    params: Annotated[Mapping[str, str], AfterValidator(without_literal_secrets)] = {}
+    """Query parameters of every request, also of the target, unless it has one of this name. A credential cannot be
+    one, because servers log addresses."""
     rate: RateLimit = RateLimit()
     """The rate limit, as far as it is known."""
     throttled: tuple[ThrottledAnswer, ...] = ()
@@ -337,6 +340,7 @@ class HttpJsonSettings(HttpSettings):
         return self.api(
             auth=self.auth.auth() if self.auth else None,
             headers={name: _revealed(value) for name, value in self.headers.items()},
+            params=self.params,
             rate=self.rate,
             throttled=self._is_throttled,
             failed=self._failed_status(),

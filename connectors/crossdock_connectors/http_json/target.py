@@ -279,7 +279,6 @@ class HttpJsonTarget(ApiTarget):
 
 
 def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
-    has_header = config.idempotency_header is not None
     absent = config.look_up.absent if config.look_up else None
     is_query = isinstance(config.read, PostedRequest) and config.read.graphql is not None
     return TargetResource(
@@ -289,12 +288,13 @@ def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
         creates=config.create is not None,
         deletes=config.delete is not None,
         endpoint=EndpointProfile(
-            idempotent=has_header or config.repeated is not None,
+            idempotent=config.idempotency_header is not None or config.repeated is not None,
             look_up=bool(config.look_up),
             accepted=config.accepted,
             conditional=config.conditional,
             compares=bool(config.compare),
             header=config.idempotency_header,
+            key_member=config.idempotency_member,
         ),
         shape=RecordShape(
             id=None if config.id == NAME else config.id,

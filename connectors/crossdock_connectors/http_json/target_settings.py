@@ -147,6 +147,8 @@ class TargetResourceConfig(ConfigModel):
     """How a record is found by its external id; false if it cannot be."""
     idempotency_header: HeaderName | None = None
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
+    idempotency_member: Place | None = None
+    """The member of a body by which it does so, such as idempotency_key, in place of a header."""
     accepted: bool = False
     """Whether 202 Accepted counts as delivered, because the API refuses nothing after it. Otherwise the record is
     looked up after ``settle_s`` seconds, and in doubt until it is seen."""
@@ -193,6 +195,7 @@ class TargetResourceConfig(ConfigModel):
         named, is_refused = self.name is not None, isinstance(self.repeated, RepeatedAnswer)
         sure = {name for name, member in self.members.items() if member.required} | {self.name}
         missing = [name for name in self.members_in_path if name not in sure]
+        has_two_keys = self.idempotency_header is not None and self.idempotency_member is not None
         for key, is_set, problem in (
             ("create", self.create is None and self.update is None, "is missing: without it, update is needed"),
             ("create", bool(missing), f"has {', '.join(missing)} in the path, which must be a required member"),
@@ -208,6 +211,7 @@ class TargetResourceConfig(ConfigModel):
             ("outdated", self.outdated is not None and self.update is None, "needs update"),
             ("deleted", self.deleted is not None and self.delete is None, "needs delete"),
             ("conditional", self.conditional and not changed, "needs update or delete"),
+            ("idempotency_member", has_two_keys, "cannot be used with idempotency_header"),
             ("name", self.name in self.members, "holds the external id of the record: leave it out of members"),
             ("name_max_length", differs_from_default(self, "name_max_length") and not named, "needs name"),
             ("name_form", differs_from_default(self, "name_form") and not named, "needs name"),
@@ -221,7 +225,7 @@ class TargetResourceConfig(ConfigModel):
         batch, is_named = self.batch, self.name is not None
         together = [key for key in ("create", "update", "delete") if self.is_together(key)]
         posted = [key for key in ("create", "update", "delete") if isinstance(getattr(self, key), PostedRequest)]
-        is_keyed = self.idempotency_header is not None
+        key = "idempotency_header" if self.idempotency_header is not None else "idempotency_member"
         for is_set, place, problem in (
             (bool(self.members_in_path), "create", "has a member in the path, which a batch has in its body"),
             (
@@ -230,7 +234,7 @@ class TargetResourceConfig(ConfigModel):
                 f"is for requests that are a method and a path, and {', '.join(posted)} is another one",
             ),
             (not together, "batch", "needs a create, or an update or delete whose path has no {id}"),
-            (is_keyed, "idempotency_header", "is the key of one record, and a batch has many: declare repeated"),
+            (getattr(self, key) is not None, key, "is the key of one record, and a batch has many: declare repeated"),
             (self.conditional and together not in ([], ["create"]), "conditional", "is for changes of one record"),
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
         ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -26,7 +25,7 @@ from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
 from crossdock.values import exact_json
 from crossdock.values.config_models import NOT_NULL, ConfigModel, GivenText, finding_at
-from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, find_minor_unit
 from crossdock.values.json_paths import column_text, is_empty_value
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.values.time_zones import check_zone_name
@@ -52,13 +51,6 @@ Texts = Annotated[
 Number = StrictInt | Annotated[Decimal, Strict(), WithJsonSchema({"type": "number"})]
 Factor = Annotated[Number, Field(gt=0, lt=10**MAX_DIGITS_BEFORE_POINT)]
 Scalar = StrictStr | StrictBool | Number
-
-
-def _minor_unit_digits(code: str) -> int | None:
-    """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
-    with suppress(ValueError):
-        return minor_unit(code)
-    return None
 
 
 class FromColumn(ConfigModel):
@@ -199,16 +191,16 @@ class FromColumn(ConfigModel):
     def _decimals(self, row: Row) -> int | None:
         if self.minor_units is None:
             return self.decimals
-        if (known := _minor_unit_digits(self.minor_units)) is not None:
+        if (known := find_minor_unit(self.minor_units)) is not None:
             return known
-        found = _minor_unit_digits((row[self.minor_units] or "").strip().upper())
+        found = find_minor_unit((row[self.minor_units] or "").strip().upper())
         if found is None:
             raise RecordError("bad_value", "is not a currency with minor units (ISO 4217)", pointer=self.minor_units)
         return found
 
     def columns(self) -> Iterator[str]:
         yield self.from_
-        if self.minor_units is not None and _minor_unit_digits(self.minor_units) is None:
+        if self.minor_units is not None and find_minor_unit(self.minor_units) is None:
             yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.mapping.stream_facts import GoneLimits
+from crossdock.pacing.rate_limit import RateLimit
 from crossdock.platform.retry_settings import Retry
+from crossdock.reading.sources.api import Api
 from crossdock.resources import Reference
 from crossdock.targets import ConnectorTarget
 from crossdock.values import exact_json
@@ -18,6 +20,7 @@ from crossdock.values.records import Proof, RawBatch, Record
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)
+_UNLIMITED = RateLimit(per_minute=600_000, burst=100_000)
 _SETTLE_S = 0.05  # the loopback keeps no request longer
 
 
@@ -91,7 +94,9 @@ def _with_references(value: Any) -> Any:
 
 
 def without_waits(connector: Connector[Any]) -> Connector[Any]:
-    """Return *connector* with a target that does not wait before it sends again or looks up."""
+    """Return *connector* with a target that does not wait before it sends again or looks up, nor for a rate limit that
+    the connector sets.
+    """
     make = connector.target
     assert make is not None, f"the connector {connector.name!r} declares no target"
 
@@ -101,4 +106,10 @@ def without_waits(connector: Connector[Any]) -> Connector[Any]:
         made.retry, made.settle_s = _HURRIED, _SETTLE_S
         return made
 
-    return replace(connector, target=target)
+    def api(settings: Any) -> Api:
+        assert connector.api is not None
+        made = connector.api(settings)
+        is_set = isinstance(made.rate, RateLimit) and made.rate.per_minute is not None
+        return replace(made, rate=_UNLIMITED) if is_set else made
+
+    return replace(connector, target=target, api=None if connector.api is None else api)

@@ -21,21 +21,25 @@ from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import read_parts, runner
+from crossdock.runs.open_records import matching_items
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import parse_url
+from crossdock.state.tables.dead_letters import ALL
 from crossdock.targets import Target
 from crossdock.testing import given_records, sandbox_effects
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
+from crossdock.values.state_words import BY_URGENCY
 
 if TYPE_CHECKING:
     import httpx
 
 RATE, BURST = 600_000, 100_000  # pacing must not take time
 _BETWEEN_SYNCS_S = 60.0
+_SHOWN = 3
 STOPPED = "stopped by the test"
 
 Network = Callable[[str | None], "httpx.BaseTransport | None"]
@@ -130,6 +134,13 @@ class Tenant:
             )  # fmt: skip
         self.pulled, self.with_rows = pull.number, pull.with_rows
         return report
+
+    def reasons_of_open_records(self) -> list[str]:
+        """Return why the first records are not delivered: each with its key, and where in the record the reason is."""
+        with self._project.read_state() as tx:
+            items = matching_items(tx, ALL, [each.option for each in BY_URGENCY], _SHOWN)
+        places = [f" at {item['pointer']}" if item.get("pointer") else "" for item in items]
+        return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 
     def stored(self) -> Counter[str]:
         """Return the contents of the platform; see `sandbox_effects.count_stored`."""

@@ -161,9 +161,10 @@ class SyncContract(CursorContract):
         self.no_secret_in("the report of a sync", json.dumps(report.as_json(), default=str))
         errors = [error for error in report.errors.values() if STOPPED not in str(error)]
         assert not errors, f"{self._class}.pull: the sync failed: {errors[0]}"
-        assert most or not report.all_open.total, (
-            f"{self._class}.to_resource: records of the example are open after a sync: {report.all_open}"
-        )
+        if not most and report.all_open.total:
+            why = "; ".join(tenant.reasons_of_open_records())
+            text = f"records of the example are open after a sync: {report.all_open}: {why}"
+            raise AssertionError(f"{self._class}.to_resource: {text}")
         assert report.balanced, "the tally does not balance"
         return report
 

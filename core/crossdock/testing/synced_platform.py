@@ -21,6 +21,7 @@ from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import given_records, sandbox_effects
 from crossdock.testing.crossdock_process import Commands, EndedCommand, write_entry_point
 from crossdock.testing.sandbox_syncs import BURST, RATE, private_file
+from crossdock.testing.transport_server import origins_in
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
@@ -40,8 +41,11 @@ def connections_of(config: Path) -> Connections:
 
 
 def connection_config(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
+    """Return a connection with *settings*, and with the addresses that the connector has as their defaults."""
     members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
-    return {connector.name: {"kind": connector.name, **members}}
+    fields = connector.settings.model_fields
+    addresses = {name: field.default for name, field in fields.items() if origins_in(field.default)}
+    return {connector.name: {"kind": connector.name, **addresses, **members}}
 
 
 class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):

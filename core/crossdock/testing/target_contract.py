@@ -200,10 +200,10 @@ class TargetContract(TargetRequestContract):
         """
         for one in self.first_examples():
             endpoint, answer = one.target.resources[one.resource].endpoint, self.repeated(one.resource)
-            by_name = endpoint.idempotent and endpoint.header is None
+            by_name = endpoint.idempotent and not endpoint.has_key("create")
             if by_name:
                 where = f"{one.method('resources')}: is idempotent"
-                assert one.name is not None, f"{where} without a header, and has no name; set name_member"
+                assert one.name is not None, f"{where} without a key, and has no name; set name_member"
                 assert answer is not None, f"{where} by its name; define repeated in the test"
             if answer is not None and "create" in self.operations(one.resource):
                 outcome = _outcome(one, "create", one.create(), answer)
@@ -220,7 +220,7 @@ class TargetContract(TargetRequestContract):
             endpoint = one.target.resources[one.resource].endpoint
             for operation in self.operations(one.resource):
                 rule = endpoint.rule(operation)
-                repeatable = endpoint.header is not None or (endpoint.idempotent and operation == "create")
+                repeatable = endpoint.has_key(operation) or (endpoint.idempotent and operation == "create")
                 where = f"{one.method('resources')}, {operation}: the rule after an ambiguous answer is {rule}"
                 assert rule != "resend" or repeatable, f"{where}, and the endpoint does not make repeats harmless"
                 can_verify = endpoint.can_verify(operation)

@@ -16,7 +16,7 @@ from crossdock.testing.expected_members import mismatch
 from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_of
 from crossdock.values import exact_json
-from crossdock.values.json_paths import find_at_pointer
+from crossdock.values.json_paths import at_path, find_at_pointer
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.targets.guarded_target import unguarded
 
@@ -91,7 +91,7 @@ class TargetRequestContract(TargetUnderTest):
                 f"{resource}: no record has the member {each}, which TargetResource.shown names" for each in unsent
             ]
             made = {each for each in declared if _is_implemented(target, each)}
-            if kind.endpoint.header is not None and not self.ambiguous:
+            if kind.endpoint.has_key("create") and not self.ambiguous:
                 found.append(
                     f"{resource}: ambiguous states no answer: what the API says while an earlier request with the same "
                     "idempotency key is in progress, often a 409, may be taken for a refusal"
@@ -258,8 +258,8 @@ class TargetRequestContract(TargetUnderTest):
                 request, place = target.look_up(resource, None, one.target_id), target.resources[resource].shape.found
                 _check_selection(one, f"{one.method('look_up')} by id", request, place)
 
-    def test_headers_are_as_declared(self) -> None:
-        """The idempotency key and the version are in the headers that `EndpointProfile` declares."""
+    def test_keys_and_versions_are_sent_as_declared(self) -> None:
+        """The idempotency key and the version are where `EndpointProfile` declares them."""
         for target, resource in self.targets():
             endpoint = target.resources[resource].endpoint
             headers, where = (
@@ -275,6 +275,17 @@ class TargetRequestContract(TargetUnderTest):
             if endpoint.conditional:
                 versions = [value for name, value in headers.items() if name.lower() == "if-match"]
                 assert versions == ['"7"'], f"{where}: claims conditional, and sends no If-Match; call super().headers"
+            if endpoint.key_member is not None:
+                self._check_key_in_bodies(self.example(target, resource), endpoint.key_member)
+
+    def _check_key_in_bodies(self, one: Example, member: str) -> None:
+        operations = [each for each in self.operations(one.resource) if each != "delete"]
+        for operation, request in one.requests(one.payload, one.target_id, operations).items():
+            if operation not in operations:
+                continue  # a ping or a look-up
+            made = one.target.with_key(one.resource, request, "key-1")
+            is_sent = at_path(exact_json.loads(made.body or b"null"), member) == "key-1"
+            assert is_sent, f"{one.method('with_key')}, {operation}: {member} lacks the key; call super().with_key"
 
     def test_no_secret_is_in_a_request(self) -> None:
         """Credentials are sent by the API's `auth` and `headers`, so that the state does not keep them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -43,6 +44,13 @@ def minor_unit(code: str) -> int | None:
 
     exponent: int | None = Iso4217(code).exponent
     return exponent
+
+
+def find_minor_unit(code: str) -> int | None:
+    """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
+    with suppress(ValueError):
+        return minor_unit(code)
+    return None
 
 
 def _check_currency(code: str) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from crossdock.errors import RecordError
 from crossdock.values import json_paths
+from crossdock.values.field_types import find_minor_unit
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat
 
@@ -72,21 +73,25 @@ class JsonAccess(ABC):
         return text
 
     @overload
-    def decimal(self, pointer: str, *, minor_units: int = 0) -> Decimal: ...
+    def decimal(self, pointer: str, *, minor_units: int | str = 0) -> Decimal: ...
     @overload
-    def decimal(self, pointer: str, *, minor_units: int = 0, default: D) -> Decimal | D: ...
-    def decimal(self, pointer: str, *, minor_units: int = 0, default: Any = MISSING) -> Any:
+    def decimal(self, pointer: str, *, minor_units: int | str = 0, default: D) -> Decimal | D: ...
+    def decimal(self, pointer: str, *, minor_units: int | str = 0, default: Any = MISSING) -> Any:
         """Return the exact number at *pointer*, a JSON number or text: ``19.90`` or ``"19.90"``.
 
         Args:
             minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
-                ``"1990"`` are 19.90, and ``19.90`` is an error.
+                ``"1990"`` are 19.90, and ``19.90`` is an error. A currency stands for its digits (ISO 4217).
             default: Returned if the value is missing, null or an empty text.
         """
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        return json_paths.exact_number(value, self._full_pointer(pointer), minor_units)
+        digits = find_minor_unit(minor_units) if isinstance(minor_units, str) else minor_units
+        if digits is None:
+            message = "is in a currency that has no minor units (ISO 4217)"
+            raise RecordError("bad_value", message, pointer=self._full_pointer(pointer))
+        return json_paths.exact_number(value, self._full_pointer(pointer), digits)
 
     @overload
     def day(self, pointer: str, *, layout: str | None = None) -> date: ...

@@ -62,6 +62,10 @@ class RandomPayload(LookingUp):
         return {**super().payload(resource, namespace, key, members), "request": uuid.uuid4().hex}
 
 
+class RandomPayloadParked(RandomPayload):
+    resources = orders(EndpointProfile())
+
+
 class Parked(OrderTarget):
     """Neither looks up nor sends again."""
 
@@ -75,3 +79,4 @@ REFUSED_BY_DOUBT = connector(RefusedByDoubt)
 RANDOM_PAYLOAD = connector(RandomPayload)
 PARKED = connector(Parked)
 BY_REFERENCE = connector(ByReference)
+RANDOM_PAYLOAD_PARKED = connector(RandomPayloadParked)

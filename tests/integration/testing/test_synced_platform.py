@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from crossdock import Connector
+from crossdock.sources import HttpSettings
 from crossdock.testing.synced_platform import SyncedPlatform, connection_config, connections_of
 
 STREAMS = {
@@ -57,3 +60,20 @@ def test_connections_come_from_a_config_or_from_settings(tmp_path: Path) -> None
 
     made = connection_config(CONNECTOR, {"folder": Path("x"), "n": 1})
     assert made == {"billing": {"kind": "billing", "folder": "x", "n": 1}}
+
+
+def test_addresses_that_are_defaults_are_served_too() -> None:
+    """No process of a test may send a request to the real server that grants tokens."""
+
+    class GrantedSettings(HttpSettings):
+        kind: Literal["granted"]
+        token_url: str = "https://login.example.com/token"
+        currency: str = "EUR"
+
+    connector = Connector("granted", "A shop", GrantedSettings, streams=lambda _: ())
+    assert connection_config(connector, {})["granted"] == {
+        "kind": "granted",
+        "token_url": "https://login.example.com/token",
+    }
+    other = {"token_url": "https://login.example.eu/token"}
+    assert connection_config(connector, other)["granted"]["token_url"] == other["token_url"]

@@ -82,6 +82,14 @@ class TestWrittenOnce(_Orders):
     connector = depot_connectors.WRITTEN_ONCE
 
 
+@pytest.mark.nightly
+class TestLeftToAPerson(_Orders):
+    """Creates can neither be repeated nor looked up by name, and the author says so."""
+
+    connector = depot_connectors.PARKED
+    left_to_a_person = ("orders",)
+
+
 class _Resent(_Orders):
     connector = depot_connectors.RESENT
 
@@ -98,12 +106,36 @@ class _Parked(_Orders):
     connector = depot_connectors.PARKED
 
 
+class _LookedUpLeft(_Orders):
+    left_to_a_person = ("orders",)
+
+
+class _ParkedRandomPayload(TestLeftToAPerson):
+    __test__ = False
+    connector = depot_connectors.RANDOM_PAYLOAD_PARKED
+
+
+class _ParkedAndLost(TestLeftToAPerson):
+    """The depot keeps no order of the second delivery on."""
+
+    __test__ = False
+    records = 12
+
+    def __init__(self) -> None:
+        self._partners = 0
+
+    def partner(self) -> tuple[httpx.BaseTransport, Callable[[], list[Any]]]:
+        self._partners += 1
+        transport, held = super().partner()
+        return transport, held if self._partners == 1 else list
+
+
 class _Forgetful(_Orders):
     def partner(self) -> tuple[httpx.BaseTransport, Callable[[], list[Any]]]:
         return httpx.MockTransport(Depot().answer), list
 
 
-@pytest.mark.nightly(but=["_Parked"])
+@pytest.mark.nightly(but=["_Parked", "_LookedUpLeft"])
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
@@ -111,7 +143,10 @@ class _Forgetful(_Orders):
         (_RefusedByDoubt, "delivered more than once"),
         (_RandomPayload, "after disturbed syncs the partner holds something else"),
         (_Forgetful, "the partner holds 0 of 6 records"),
-        (_Parked, "orders: a create whose answer is lost is left to a person"),
+        (_Parked, "orders: a create whose answer is lost is left to a person.* state left_to_a_person in the test"),
+        (_LookedUpLeft, "orders: left_to_a_person names it"),
+        (_ParkedRandomPayload, "the partner holds what a calm one does not make"),
+        (_ParkedAndLost, "the partner lacks 12 records, of which"),
     ],
 )
 def test_a_seeded_bug_is_found(case: type[TargetAcceptance], reason: str) -> None:

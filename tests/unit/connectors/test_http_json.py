@@ -393,15 +393,18 @@ def test_a_dotted_path_and_a_json_pointer_are_the_same_place(names: list[str]) -
     [
         ({"kind": "header", "name": "X-Key", "value": "env:T"}, "x-key", TOKEN),
         ({"kind": "bearer", "token": "env:T"}, "authorization", f"Bearer {TOKEN}"),
+        ({"kind": "bearer", "token": "env:T", "scheme": "ShippoToken"}, "authorization", f"ShippoToken {TOKEN}"),
         ({"kind": "basic", "user": "env:T"}, "authorization", "Basic dG9rZW4tb2YtdGhlLXNob3A6"),
         ({"kind": "basic", "user": "me", "password": "env:T"}, "authorization", "Basic bWU6dG9rZW4tb2YtdGhlLXNob3A="),
     ],
 )
 def test_a_credential_is_sent(monkeypatch: pytest.MonkeyPatch, auth: Any, header: str, value: str) -> None:
-    """Each kind of credential is read from its reference and sent as its standard says."""
+    """Each kind of credential is read from its reference and sent as its standard says; headers and parameters too."""
     monkeypatch.setenv("T", TOKEN)
     api = Api(lambda _: {"items": ITEMS})
-    assert skus(api.read(auth=auth, headers={"Accept-Language": "en", "X-Second-Token": "env:T"})) == ALL
+    sent: Any = {"headers": {"Accept-Language": "en", "X-Second-Token": "env:T"}, "params": {"organization": "7"}}
+    assert skus(api.read(auth=auth, **sent)) == ALL
+    assert api.seen[0].url.params["organization"] == "7"
     assert api.seen[0].headers[header] == value
     assert api.seen[0].headers["accept-language"] == "en"
     assert api.seen[0].headers["x-second-token"] == TOKEN

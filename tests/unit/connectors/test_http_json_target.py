@@ -65,6 +65,8 @@ WRONG = """
 - {resource: {name: null, look_up: false, update: PUT /orders}, says: "orders.update: must be a method (PATCH, PUT"}
 - {resource: {batch: {size: 0}}, says: "orders.batch.size: "}
 - {resource: {batch: {size: 9}, idempotency_header: Key}, says: "orders.idempotency_header: is the key of one record"}
+- {resource: {batch: {size: 9}, idempotency_member: key}, says: "orders.idempotency_member: is the key of one record"}
+- {resource: {idempotency_header: Key, idempotency_member: key}, says: "orders.idempotency_member: cannot be used with"}
 - {resource: {batch: {size: 9, id: id}, update: PUT /orders, conditional: true}, says: "conditional: is for changes of"}
 - {resource: {batch: {size: 9}, create: "POST /o/{owner}"}, says: "orders.create: has a member in the path, which a"}
 - {resource: {batch: {size: 9}, create: {path: /g, body: ["{record}"]}}, says: "orders.batch: is for requests that are"}
@@ -248,6 +250,7 @@ def test_an_update_has_the_values_that_it_replaces(update: str) -> None:
     ("resource", "rules"),
     [
         ({"idempotency_header": "Key"}, ("resend", "resend", "resend")),
+        ({"idempotency_member": "key"}, ("resend", "resend", "verify")),
         ({"repeated": {"status": 409, "text": "x"}}, ("resend", "verify", "verify")),
         ({"repeated": "ignored"}, ("resend", "verify", "verify")),
         ({}, ("verify", "verify", "verify")),
@@ -261,6 +264,16 @@ def test_the_rule_after_an_ambiguous_answer(resource: dict[str, Any], rules: tup
         tuple(made.resources["orders"].endpoint.rule(operation) for operation in ("create", "update", "delete"))
         == rules
     )
+
+
+def test_a_key_in_the_body_is_beside_the_record() -> None:
+    """Or where a path says, such as in the variables of a mutation."""
+    made = target(idempotency_member="key", body="order")
+    create = made.with_key("orders", made.create("orders", {"owner": "acme"}), "k1")
+    assert create.body == b'{"key":"k1","order":{"owner":"acme"}}'
+    made = target(**MUTATIONS, idempotency_member="variables.input.key")
+    create = made.with_key("orders", made.create("orders", {"owner": "acme"}), "k1")
+    assert b'"variables":{"input":{"key":"k1","owner":"acme"}}' in (create.body or b"")
 
 
 MUTATIONS: dict[str, Any] = {

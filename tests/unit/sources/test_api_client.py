@@ -11,11 +11,12 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
+from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
-from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
+from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBody, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.config_models import SecretRef
@@ -38,6 +39,7 @@ class Shop:
             self.clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=httpx.MockTransport(self._handle)
         )
         self.api = ApiClient(Api(BASE, **options), self.run)
+        self.sender = ApiRequestSender(Api(BASE, **options), self.clock, self.run.transport)
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -69,6 +71,26 @@ def test_forms_queries_and_other_methods() -> None:
         b"",
     ]
     assert (shop.requests[2].method, shop.requests[2].headers["x-version"]) == ("QUERY", "2")
+
+
+def test_parameters_of_each_request_are_added_where_an_address_lacks_them() -> None:
+    """Also to the address of a following page, which the API may give without them, and to what is delivered."""
+    link = {"link": f'<{BASE}/orders?page=2>; rel="next"'}
+    shop = Shop(
+        httpx.Response(200, json=[{"id": 1}], headers=link),
+        httpx.Response(200, json=[{"id": 2}]),
+        httpx.Response(200, json={}),
+        params={"organization": "a b", "lang": "en"},
+    )
+    list(shop.api.pages("/orders", {"lang": "de"}))
+    shop.sender.deliver("POST", "/orders", body=b"{}")
+    shop.sender.deliver("GET", "/orders?name=x")
+    assert [request.url.query.decode() for request in shop.requests] == [
+        "lang=de&organization=a+b",
+        "page=2&organization=a+b&lang=en",
+        "organization=a+b&lang=en",
+        "name=x&organization=a+b&lang=en",
+    ]
 
 
 def test_throttling_costs_time_and_no_attempt() -> None:
@@ -270,6 +292,18 @@ def test_what_was_sent_is_not_shown(sent: dict[str, Any], said: str) -> None:
     assert "canary" not in str(failed.value)
 
 
+def test_another_host_that_cannot_be_reached_is_named() -> None:
+    """The address of the page is not the one that fails, where a token is to be granted."""
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("canary", request=request)
+
+    auth = ClientCredentialsAuth("https://login.example/token", "app", "secret")
+    api = Api(BASE, auth, transport=httpx.MockTransport(fail))
+    with pytest.raises(UnavailableError, match=r"last error: login\.example: request failed"):
+        ApiClient(api, Shop(httpx.Response(200)).run).get("/orders")
+
+
 def test_a_secret_that_only_token_requests_contain_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """An API that repeats the client's secret, which was sent to another address before."""
     monkeypatch.setenv("SHOP_SECRET", "canary of+the client")
@@ -307,6 +341,63 @@ def test_a_page_without_its_list_is_refused(body: str, says: str) -> None:
     answer = Shop(httpx.Response(200, text=body)).api.get("/items")
     with pytest.raises(RefusedError, match=f"has no list at /items: {says}"):
         answer.items("/items")
+
+
+@pytest.mark.parametrize("body", [{}, {"cursor": "x"}])
+def test_a_list_that_the_api_leaves_out_is_the_default(body: object) -> None:
+    """Some APIs leave out empty lists; another value in its place is still refused."""
+    shop = Shop(
+        httpx.Response(200, json=body), httpx.Response(200, json={"orders": None}), httpx.Response(200, text="[]")
+    )
+    assert shop.api.get("/orders").items("/orders", default=()) == []
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="has no list"):
+            shop.api.get("/orders").items("/orders", default=())
+
+
+def test_a_record_of_a_list_is_replaced_by_its_own_answer() -> None:
+    """One that has no id is kept without a request, so that its mapping says so."""
+    shop = Shop(httpx.Response(200, json={"order": {"id": "a/b", "lines": []}}))
+    items: list[Any] = [{"id": "a/b"}, {"id": None}, {"no": 7}, {"id": ".."}, {"id": {}}, 5]
+    assert shop.api.expand(items, "/orders/{id}", record="/order") == [{"id": "a/b", "lines": []}, *items[1:]]
+    assert [request.url.raw_path for request in shop.requests] == [b"/api/orders/a%2Fb"]
+
+
+def test_a_list_below_a_record_is_read_to_its_end() -> None:
+    """It becomes a member of the record, null where the record lacks what the path names."""
+    shop = Shop(
+        httpx.Response(200, json={"lines": [1], "next": "x"}),
+        httpx.Response(200, json={"lines": [2], "next": None}),
+    )
+    found = shop.api.expand(
+        [{"id": 7, "shop": {"no": 1}}, {"id": 8}],
+        "/shops/{shop.no}/orders/{id}/lines",
+        into="lines",
+        records="/lines",
+        params={"all": "yes"},
+        paginator=CursorInBody("/next"),
+    )
+    assert found == [{"id": 7, "shop": {"no": 1}, "lines": [1, 2]}, {"id": 8, "lines": None}]
+    assert [str(request.url).removeprefix(BASE) for request in shop.requests] == [
+        "/shops/1/orders/7/lines?all=yes",
+        "/shops/1/orders/7/lines?all=yes&cursor=x",
+    ]
+
+
+def test_an_answer_without_the_record_is_refused() -> None:
+    """It is none of a record without members."""
+    shop = Shop(httpx.Response(200, json={"order": None}))
+    with pytest.raises(RefusedError, match="has no record at /order"):
+        shop.api.expand([{"id": 7}], "/orders/{id}", record="/order")
+
+
+def test_requests_for_records_end_with_the_run() -> None:
+    """A list may have thousands."""
+    shop = Shop(httpx.Response(200, json={}))
+    shop.run.interrupt.set()
+    with pytest.raises(StoppedError, match="between two records"):
+        shop.api.expand([{"id": 7}], "/orders/{id}")
+    assert not shop.requests
 
 
 def test_other_hosts_get_no_request() -> None:

@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.testing.target_connector import OrderTarget, orders
+from tests.unit.testing.target_connector import Order, OrderTarget, orders
 
 from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.sources import Api, ApiAnswer
-from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Rule, Target
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Rule,
+    Target,
+    TargetResource,
+)
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import fault_of_class
@@ -32,6 +42,27 @@ def test_the_rule_after_an_ambiguous_answer(endpoint: EndpointProfile, rules: tu
     """A name that the target accepts once makes the repeat of a create harmless, and that of nothing else."""
     assert (endpoint.rule("create"), endpoint.rule("update")) == rules
     assert endpoint.rule("delete") == rules[1]
+
+
+def test_a_key_in_the_body_is_that_of_requests_with_a_body() -> None:
+    """A deletion has none, and is looked up."""
+    endpoint = EndpointProfile(key_member="/idempotency_key")
+    assert [endpoint.rule(each) for each in ("create", "update", "delete")] == ["resend", "resend", "verify"]
+    target = type("Keyed", (OrderTarget,), {"resources": orders(endpoint)})()
+    create = target.with_key("orders", target.create("orders", {"price": Decimal("9.50")}), "k1")
+    assert create.body == b'{"idempotency_key":"k1","order":{"price":9.5}}'
+    delete = target.delete("orders", "7")
+    assert target.with_key("orders", delete, "k1") == delete
+
+
+def test_the_body_with_a_key_is_not_the_payload_alone() -> None:
+    """The state would otherwise restore it from the payload, without the key."""
+    endpoint = EndpointProfile(key_member="/key")
+    kind = TargetResource("orders", Order, endpoint=endpoint, path="/orders", name_member="reference")
+    target = type("Plain", (ApiTarget,), {"resources": {"orders": kind}})()
+    assert target.create("orders", {"note": "x"}).holds_payload
+    made = target.with_key("orders", target.create("orders", {"note": "x"}), "k1")
+    assert (made.body, made.holds_payload) == (b'{"key":"k1","note":"x"}', False)
 
 
 class WithoutDeletes(OrderTarget):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from unittest import SkipTest
 
 import pytest
-from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector, passes
+from tests.unit.testing.reference_connector import PAGES, Orders, OrdersContract, ShopSettings, connector, passes
 
-from crossdock import Context, ProductDraft, RawBatch, Record, Reference
+from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Reference
 from crossdock.errors import CrossdockError, RefusedError, UnavailableError
 from crossdock.sources import Cursor
 
@@ -310,3 +311,83 @@ def test_references_that_no_stream_serves_are_said() -> None:
     assert said.endswith(f"state it: given = {own}")
     assert namespaces(own) == namespaces([*own, ("customer", "erp")], erp) == ""
     assert namespaces(own, erp).startswith("failed: Referring.to_resource needs customer erp:A, and no stream of this")
+
+
+class NewestOrderSkipped(Orders):
+    """The cursor is that of an order that a filter leaves out."""
+
+    skip = {"newest": Filter(field="id", equals="4")}
+
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
+        return None
+
+    cursor = Cursor(column="updated_at", as_="instant")
+
+
+def test_a_record_that_a_filter_leaves_out_need_not_be_read_again() -> None:
+    """Its value may be that of the cursor."""
+    assert passes(NewestOrderSkipped, "the_cursor_is_used_and_its_value_read_again")
+
+
+class CustomerOfThePlatform(Orders):
+    def to_resource(self, record: Record) -> Any:
+        return super().to_resource(record).model_copy(update={"customer_id": "cus_unknown"})
+
+
+def test_open_records_are_shown_with_their_reasons() -> None:
+    """An author sees which member the platform refuses, and why."""
+    case = type("Case", (OrdersContract,), {"connector": connector(CustomerOfThePlatform)})
+    with pytest.raises(AssertionError, match=r"open after a sync: 4 rejected: .*customerId") as failed:
+        case().test_a_second_sync_sends_nothing()
+    assert str(failed.value).count("customerId") == 3
+
+
+class NewestFirst(Orders):
+    """The source lists the newest change first and has no filter: reading ends at an order from before the cursor."""
+
+    cursor = Cursor(column="updated_at", as_="instant", sorted=False)
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        for page in ctx.api.pages("/orders"):
+            orders = page.body["orders"]
+            yield RawBatch.json(orders, source=page.address)
+            if since is not None and self.is_over(orders, since):
+                return
+
+    def is_over(self, orders: list[dict[str, Any]], since: str) -> bool:
+        return any(str(order.get("updated_at")) < since for order in orders)
+
+
+class OverAfterAPage(NewestFirst):
+    """Whatever the cursor is."""
+
+    def is_over(self, orders: list[dict[str, Any]], since: str) -> bool:
+        return True
+
+
+class OverTooEarly(NewestFirst):
+    """An order with the time of the cursor may come after it."""
+
+    def is_over(self, orders: list[dict[str, Any]], since: str) -> bool:
+        return any(str(order.get("updated_at")) <= since for order in orders)
+
+
+@pytest.mark.parametrize(
+    ("stream", "pages", "is_right"),
+    [
+        (NewestFirst, [[4, 3], [2, 1]], True),
+        (NewestFirst, [[4], [3], [2], [1]], True),
+        (OverAfterAPage, [[4, 3], [2, 1]], False),
+        (OverTooEarly, [[4], [3], [2], [1]], True),
+        (OverTooEarly, [[3], [2], [1]], False),
+    ],
+)
+def test_reading_may_end_at_a_record_from_before_the_cursor(
+    stream: type[Orders], pages: list[list[int]], is_right: bool
+) -> None:
+    """A source without a filter by changes is not asked for the cursor; all records from it on must be read."""
+    orders = {order["id"]: order for page in PAGES for order in page["orders"]}
+    newest_first = [{"orders": [orders[number] for number in page]} for page in pages]
+    made = type("Case", (OrdersContract,), {"connector": connector(stream), "pages": newest_first})
+    with nullcontext() if is_right else pytest.raises(AssertionError, match="is not read again, or a later one"):
+        made().test_the_cursor_is_used_and_its_value_read_again()

@@ -66,6 +66,7 @@ class Vendor:
     [
         (HeaderAuth("X-Key", "k"), "k"),
         (BearerAuth("t"), "Bearer t"),
+        (BearerAuth("t", scheme="ShippoToken"), "ShippoToken t"),
         (BasicAuth("user", "pässword"), "Basic dXNlcjpww6Rzc3dvcmQ="),
     ],
 )
@@ -74,6 +75,22 @@ def test_fixed_credentials(auth: httpx.Auth, sent: str) -> None:
     vendor = Vendor(auth)
     vendor.api.get("/")
     assert vendor.seen == [sent]
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        ClientCredentialsAuth(TOKEN_URL, "app", "secret", scheme="Zoho-oauthtoken"),
+        RefreshTokenAuth(TOKEN_URL, "refresh", "app", scheme="Zoho-oauthtoken"),
+    ],
+)
+def test_a_granted_token_is_sent_with_the_scheme_of_the_vendor(auth: httpx.Auth) -> None:
+    """Some APIs accept their tokens by another word than Bearer."""
+    vendor = Vendor(auth)
+    vendor.valid = "none yet"
+    vendor.refusal = httpx.Response(200, json={})
+    vendor.api.get("/")
+    assert vendor.seen == ["Zoho-oauthtoken token-1"]
 
 
 @pytest.mark.parametrize("auth", [HeaderAuth, BearerAuth])

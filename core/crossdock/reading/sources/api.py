@@ -29,7 +29,7 @@ def _has_method(method: str) -> Callable[[Any], bool]:
     return lambda value: value is None or (callable(getattr(value, method, None)) and not isinstance(value, type))
 
 
-def _are_headers(value: object) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
 
 
@@ -39,11 +39,10 @@ def _is_number(value: object) -> bool:
 
 _ERRORS = range(400, 600)
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
-_HEADERS = _are_headers, "a dict whose names and values are texts"
+_TEXTS = _are_texts, "a dict whose names and values are texts"
 _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "auth": (_has_method("auth_flow"), "a credential such as BearerAuth(settings.token)"),
-    "headers": _HEADERS,
-    "plain_headers": _HEADERS,
+    **dict.fromkeys(("headers", "plain_headers", "params"), _TEXTS),
     "rate": (
         _has_method("estimate"),
         "a limit such as RateLimit(per_minute=120)",
@@ -87,6 +86,8 @@ class Api:
             and, without the client certificate, for files of other hosts.
         transport: Replaces the network in tests, such as an `httpx.MockTransport`.
         plain_headers: Further headers of every request, without credentials: errors may show their values.
+        params: Query parameters of every request to `base_url`, also of a target, unless it has one of this name. They
+            must not be credentials, since servers log addresses.
 
     Raises:
         ConfigError: If *base_url* is not such an address.
@@ -106,6 +107,7 @@ class Api:
     connection: HttpConnection = DIRECT
     transport: httpx.BaseTransport | None = None
     plain_headers: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     failed: Callable[[ApiAnswer], int | None] = succeeds
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.errors import (
+    ConnectorError,
+    RefusedError,
+    RemoteError,
+    StoppedError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, clock_behind_s
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
@@ -25,13 +32,19 @@ from crossdock.reading.sources.list_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
+from crossdock.reading.sources.path_of_item import path_of_item
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
-from crossdock.values.json_paths import MISSING, find_at_pointer, find_list_at_pointer, with_value_at_path
+from crossdock.values.json_paths import (
+    MISSING,
+    find_at_pointer,
+    find_list_at_pointer,
+    with_value_at_path,
+)
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -177,6 +190,60 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         signs = SignsOfUnreadRecords(paginator, records and records.partition("/*")[0], ignore, made.numbers)
         with self._run.open_lists.open_list(evidence):
             yield from self._pages(_ListReading(paginator.first(made), paginator, evidence, signs, records, sent))
+
+    def expand(
+        self,
+        items: Iterable[Any],
+        path: str,
+        *,
+        into: str | None = None,
+        record: str = "",
+        records: str | None = None,
+        params: Params | None = None,
+        paginator: Paginator | None = None,
+    ) -> list[Any]:
+        """Return *items* with what a request for each of them answers: the whole record, a list below it, or another
+        record that it names.
+
+        Args:
+            items: Records of a list. One that is no object, or lacks what *path* names, is returned as it is, without
+                a request, so that its mapping says what it lacks.
+            path: With members of the item in braces, as dotted paths: ``/orders/{id}/lines``.
+            into: The member that gets the answer, null without a request. By default the answer is the item.
+            record: A JSON pointer to the one record in the answer; ``""`` if it is the answer.
+            records: A JSON pointer to a list in place of one record. All of its pages are read.
+            params: The same for each request.
+            paginator: How a list is split, as for `pages`.
+
+        Raises:
+            RefusedError: If an answer has no record or no list there.
+            StoppedError: If the run is interrupted.
+            CrossdockError: As `request` and `pages`.
+        """
+        found = list[Any]()
+        for item in items:
+            if self._run.interrupt.is_set():
+                raise StoppedError("stopped between two records", hint="run again to continue")
+            address = path_of_item(path, item) if isinstance(item, dict) else None
+            part = None if address is None else self._read_part(address, record, records, params, paginator)
+            if into is not None and isinstance(item, dict):
+                found.append({**item, into: part})
+            else:
+                found.append(item if address is None else part)
+        return found
+
+    def _read_part(
+        self, path: str, record: str, records: str | None, params: Params | None, paginator: Paginator | None
+    ) -> Any:
+        if records is not None:
+            pages = self.pages(path, params, paginator=paginator, records=records)
+            return [each for page in pages for each in page.items(records)]
+        answer = self.get(path, params)
+        found = answer.at(record)
+        if not isinstance(found, dict):
+            place = record or "the top"
+            raise RefusedError(f"has no record at {place}", where=answer.address, code="answer_misplaced")
+        return found
 
     def _pages(self, read: _ListReading) -> Iterator[ApiAnswer]:
         request, paginator, evidence = read.first, read.paginator, read.evidence

@@ -129,12 +129,17 @@ class ApiAnswer:
         found = self._found(pointer)
         return None if found is MISSING else found
 
-    def items(self, pointer: str) -> list[Any]:
+    def items(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[Any]:
         """Return the list at *pointer*. Raises RefusedError without one: that is not an empty list.
 
         An asterisk stands for each element, of which the rest of *pointer* gives the record: ``/data/x/edges/*/node``.
+
+        Args:
+            default: Returned if an object does not have the list, for an API that leaves out empty ones.
         """
         found, pointer = find_list_at_pointer(self.body, pointer), pointer.partition("/*")[0]
+        if found is MISSING and default is not MISSING and isinstance(self.body, dict):
+            return [*default]
         if not isinstance(found, list):
             place = f"has no list at {pointer or 'the top'}"
             if self.body is None:

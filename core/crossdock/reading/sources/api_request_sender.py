@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode
 
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import redacted
@@ -82,8 +82,8 @@ class ApiRequestSender:
             headers = self._headers_not_configured({"content-type": "application/json"}) | headers
         elif request.form is not None:
             body["data"] = dict(request.form)
-        with unavailable_errors():
-            url = quote(address + request.query, safe=UNQUOTED)
+        with unavailable_errors(self._client.base_url.host):
+            url = quote(self._with_params(address + request.query), safe=UNQUOTED)
             made = self._client.build_request(request.method, url, headers=headers, **body)
             made.headers.setdefault("cache-control", "no-cache")  # asks caches for what the API has now, RFC 9111
             self._before_auth, self._added_by_auth = _header_and_query_values(made), set()
@@ -103,13 +103,21 @@ class ApiRequestSender:
     ) -> Answer:
         """Send the bytes of an operation once, as `HttpClient.send` does. After UnauthorizedError, it was not sent."""
         self._has_left = False
-        with self._auth_errors(), delivery_errors():
-            address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
+        with self._auth_errors(), delivery_errors(self._client.base_url.host):
+            address = quote(self._with_params(self._api.base_url.rstrip("/") + path), safe=UNQUOTED)
             given = {**self._headers_not_configured(_JSON), **(headers or {})}
             extensions = {"may_leave": may_leave}
             made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
             self._before_auth, self._added_by_auth = _header_and_query_values(made), set()
             return redacted_answer(_answer_of(self._client.send(made)), self.redacted)
+
+    def _with_params(self, address: str) -> str:
+        """Add those parameters of the API that *address* lacks."""
+        if not self._api.params:
+            return address
+        given = {name for name, _ in parse_qsl(address.partition("?")[2], keep_blank_values=True)}
+        added = {name: value for name, value in self._api.params.items() if name not in given}
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(added)}" if added else address
 
     def _headers_not_configured(self, defaults: Mapping[str, str]) -> dict[str, str]:
         """Return those of *defaults* that the headers of the connection do not set."""

@@ -43,7 +43,7 @@ class AuthorizationCodeAuth(TokenAuth):
         pkce: Prove in this request that it comes from whoever sent the owner to the vendor (RFC 7636).
         redirect_url: Where the vendor sends the browser; by default a free port of this machine.
         tokens: The file of the tokens; by default in a folder beside the state.
-        expired: See `ClientCredentialsAuth`.
+        expired, scheme: See `ClientCredentialsAuth`.
 
     Attributes:
         forgives_reuse: Whether the vendor only refuses a refresh token that was used before, and withdraws nothing.
@@ -70,8 +70,9 @@ class AuthorizationCodeAuth(TokenAuth):
         redirect_url: str | None = None,
         tokens: Path | None = None,
         expired: Expired | None = None,
+        scheme: str | None = None,
     ) -> None:
-        super().__init__(token_url, expired)
+        super().__init__(token_url, expired, scheme)
         if (authorize_url is None) == (device_url is None):
             raise ConfigError("name authorize_url or device_url, and not both", code="config_invalid")
         self.device_url = None if device_url is None else _checked_url("device", check_endpoint, device_url)

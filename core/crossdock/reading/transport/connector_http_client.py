@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import httpcore
@@ -143,20 +143,23 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
 
 
 @contextmanager
-def unavailable_errors() -> Iterator[None]:
-    """Raise UnavailableError or TimedOutError instead of the errors of httpx, which may quote the server."""
+def unavailable_errors(host: str | None = None) -> Iterator[None]:
+    """Raise UnavailableError or TimedOutError instead of the errors of httpx, which may quote the server.
+
+    A failure of another host than *host*, such as one that grants tokens, is named in the message.
+    """
     try:
         yield
     except httpx.InvalidURL:
         raise UnavailableError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
-        raise kind(_failure_sentence(error)) from None
+        raise kind(_failure_sentence(error, host)) from None
 
 
 @contextmanager
-def delivery_errors() -> Iterator[None]:
-    """Raise NotSentError or AmbiguousError instead of the errors of httpx. Without a token, nothing was sent."""
+def delivery_errors(host: str) -> Iterator[None]:
+    """Raise NotSentError or AmbiguousError as `unavailable_errors` does. Without a token, nothing was sent."""
     try:
         yield
     except (NotSentError, AmbiguousError):
@@ -165,11 +168,15 @@ def delivery_errors() -> Iterator[None]:
         raise NotSentError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = NotSentError if isinstance(error, _HTTPX_NOT_SENT) else AmbiguousError
-        raise kind(_failure_sentence(error)) from None
+        raise kind(_failure_sentence(error, host)) from None
     except UnavailableError as error:
         raise NotSentError(f"{error.where}: {error.message}", code=error.code) from error
 
 
-def _failure_sentence(error: httpx.RequestError) -> str:
-    text = str(error)
-    return text if text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED)) else f"{REQUEST_FAILED}{type(error).__name__}"
+def _failure_sentence(error: httpx.RequestError, host: str | None) -> str:
+    text, asked = str(error), host
+    with suppress(RuntimeError):  # an exception that no client raised has no request
+        asked = error.request.url.host
+    if not text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED)):
+        text = f"{REQUEST_FAILED}{type(error).__name__}"
+    return text if host in {None, asked} else f"{asked}: {text}"

@@ -29,13 +29,18 @@ class HeaderAuth(httpx.Auth):
 
 
 class BearerAuth(HeaderAuth):
-    """A fixed token, sent as ``Authorization: Bearer ...`` (RFC 6750)."""
+    """A fixed token, sent as ``Authorization: Bearer ...`` (RFC 6750).
 
-    def __init__(self, token: Secret | str) -> None:
+    Args:
+        scheme: Another word before the token, such as ``ShippoToken``.
+    """
+
+    def __init__(self, token: Secret | str, *, scheme: str = "Bearer") -> None:
         super().__init__("authorization", token)
+        self._scheme = scheme
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers["authorization"] = f"Bearer {_header_value(self._value)}"
+        request.headers["authorization"] = f"{self._scheme} {_header_value(self._value)}"
         yield request
 
 

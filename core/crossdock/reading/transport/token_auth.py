@@ -39,20 +39,21 @@ class TokenAuth(TimedAuth):
         refused_before: The refusals that the connection remembers; replaced by those of the connection.
     """
 
-    header, scheme = "authorization", "Bearer "
+    header, scheme = "authorization", "Bearer"
     expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True
     always_grants = False
     advice: str | None = None
     message_of: Callable[[Any], str] = staticmethod(lambda _: "")
 
-    def __init__(self, token_url: str, expired: Expired | None = None) -> None:
+    def __init__(self, token_url: str, expired: Expired | None = None, scheme: str | None = None) -> None:
         try:
             self._token_url = check_endpoint(token_url)
         except ValueError as error:
             raise ConfigError(f"the token URL {error}", code="address_invalid") from None
         self._token, self._renew_at = "", 0.0
         self._expired, self.refused_before = expired, RefusedCredentials()
+        self.scheme = self.scheme if scheme is None else scheme
         self._renewing = threading.Lock()
 
     @abstractmethod
@@ -78,7 +79,7 @@ class TokenAuth(TimedAuth):
         return self._expired(status, oauth_messages.json_members(response.content))
 
     def header_value(self, token: str) -> str:
-        return f"{self.scheme}{token}"
+        return f"{self.scheme} {token}".lstrip()
 
     def auth_flow(self, request: httpx.Request) -> Flow:
         with self._renewing:
@@ -134,6 +135,7 @@ class ClientCredentialsAuth(TokenAuth):
         assertion: By which the client authenticates in place of *client_secret*.
         json: Send the fields as a JSON object in place of a form.
         expired: Recognizes an answer against which a new token may help, by its status and JSON body, besides a 401.
+        scheme: The word before the token in requests, such as ``Zoho-oauthtoken``; by default ``Bearer``.
 
     Raises:
         ConfigError: If *token_url* is neither https nor http on this machine, or contains a user or a query.
@@ -151,8 +153,9 @@ class ClientCredentialsAuth(TokenAuth):
         assertion: ClientAssertion | None = None,
         json: bool = False,
         expired: Expired | None = None,
+        scheme: str | None = None,
     ) -> None:
-        super().__init__(token_url, expired)
+        super().__init__(token_url, expired, scheme)
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
         self._assertion, self._json = assertion, json
         self._form = {"grant_type": "client_credentials", **({"scope": " ".join(scopes)} if scopes else {})}
@@ -191,8 +194,9 @@ class RefreshTokenAuth(TokenAuth):
         client_auth: ClientAuth = "post",
         reusable: bool = False,
         expired: Expired | None = None,
+        scheme: str | None = None,
     ) -> None:
-        super().__init__(token_url, expired)
+        super().__init__(token_url, expired, scheme)
         self._refresh_token, self._reusable = refresh_token, reusable
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, final
 from urllib.parse import quote, urlencode
@@ -22,6 +22,7 @@ from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
+from crossdock.values.json_paths import with_value_at_path
 from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
 _UNKNOWN = "crossdock"  # the namespace of names that do not exist
@@ -106,6 +107,8 @@ class EndpointProfile:
         looks_up_first: The operations before which a record is looked up each time. Their requests are made only after
             that, of what was found: a create by `Requests.create_from`, an update with it as `Update.before`.
         header: The header with the idempotency key; None for a target that relies on the external id.
+        key_member: The member of a body that has the idempotency key, in place of a header: a path or JSON pointer. A
+            deletion is looked up, since it may have no body.
         rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
         reads: Whether a record can be read by its id.
         accepted: Whether 202 Accepted counts as delivered, because the target refuses nothing after it. Otherwise the
@@ -120,13 +123,18 @@ class EndpointProfile:
     compares: bool = False
     looks_up_first: frozenset[Literal["create", "update"]] = frozenset()
     header: str | None = None
+    key_member: str | None = field(default=None, kw_only=True)
     rules: Mapping[str, Rule] = field(default_factory=dict)
+
+    def has_key(self, operation: str) -> bool:
+        """Return whether the target keeps the idempotency key of such a request."""
+        return self.header is not None or (self.key_member is not None and operation != "delete")
 
     def rule(self, operation: str) -> Rule:
         """Return what to do about an operation that may have been executed."""
         if operation in self.rules:
             return self.rules[operation]
-        if self.header is not None or (self.idempotent and operation == "create"):
+        if self.has_key(operation) or (self.idempotent and operation == "create"):
             return "resend"
         return self.rule_without_key(operation)
 
@@ -391,9 +399,13 @@ class Requests(RecordNames):
         """Describe where stored batches are handed over. Another one holds nothing of what was begun at this one."""
         raise NotImplementedError
 
-    def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
-        """Add the idempotency key to *request*, for a target that takes it in the body; see `headers` for others."""
-        return request
+    def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
+        """Add the idempotency key to the body of *request*, where `EndpointProfile.key_member` says."""
+        member = self.resources[resource].endpoint.key_member
+        if member is None or request.body is None:
+            return request
+        body = with_value_at_path(exact_json.loads(request.body), member, idempotency_key)
+        return replace(request, body=exact_json.dumps(body), holds_payload=False)
 
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
         """Return the headers of a request in addition to those of the client.

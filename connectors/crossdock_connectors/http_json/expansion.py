@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
+from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import differs_from_default, finding_at
 from crossdock.values.json_paths import at_path, column_text, find_at_pointer
@@ -119,8 +119,8 @@ def _request_member(
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
         found = find_at_pointer(answer.body, member.record)
-        if sign := error_in_place_of_record(answer, member.record, paging.ignored, answers.get(key)):
-            message = f"has no record at {member.record or 'the top'}: {sign}"
+        if sign := sign_of_incomplete_record(answer, member.record, paging.ignored, answers.get(key)):
+            message = f"has no complete record at {member.record or 'the top'}: {sign}"
             raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")
         if not isinstance(found, dict):
             raise RefusedError(

@@ -15,7 +15,7 @@ from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources.list_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
+from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
     ApiAnswer,
@@ -272,8 +272,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             except NotFoundError:
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
                 continue
-            if sign := error_in_place_of_record(answer, fetch.record, self._pagination.ignored, other):
-                message = f"has no record at {fetch.record or 'the top'}: {sign}"
+            if sign := sign_of_incomplete_record(answer, fetch.record, self._pagination.ignored, other):
+                message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))

@@ -131,6 +131,20 @@ def test_an_error_in_place_of_a_record_is_no_record(error: dict[str, Any], place
     assert [each.problem for each in trial.records] == [None, None]
 
 
+@pytest.mark.parametrize("error", [{"success": False}, {"errors": ["the address cannot be read"]}], ids=str)
+def test_an_error_beside_a_record_is_one_of_the_answer(error: dict[str, Any]) -> None:
+    """The record in it may be a part of what was asked for."""
+    body = {"maker": {"name": "ACME"}, **error}
+    api = Api(lambda request: body if "makers" in request.url.path else answered(request))
+    form = {
+        "expand": {"made": {"path": "/makers/{maker}", "record": "maker"}},
+        "map": {"sku": "id", "name": "made.name"},
+    }
+    first, _ = api.read(form, pagination={"kind": "single_page"}).records
+    assert first.problem is not None
+    assert " reports an error" in first.problem.message
+
+
 @pytest.mark.parametrize(
     "record",
     [

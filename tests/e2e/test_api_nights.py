@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.e2e.folder_project import FolderProject
 from tests.ended_commands import Done
@@ -398,6 +399,50 @@ def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
     assert "nothing of it is delivered" in refused.stderr
     nights.night()
     assert nights.held == nights.truth
+
+
+ORDERED = {
+    "/api/v1/sales/customers": {"externalId": "c", "name": "C"},
+    "/api/v1/catalog/products": {"externalId": "p", "sku": "p", "name": "P"},
+}
+ONLY_AFTER = {"kind": "cursor_in_body", "path": "then", "param": "after"}
+
+
+@pytest.mark.parametrize("pagination", [ONLY_AFTER, {"kind": "offset", "size": 2, "size_param": "n", "total": "total"}])
+@pytest.mark.parametrize("mode", ["snapshot", "incremental"])
+def test_an_order_has_no_row_in_two_versions(nights: Nights, pagination: Mapping[str, Any], mode: str) -> None:
+    """A row that changes while the list is read moves to its end. Its order waits for the next night, others do not."""
+    shop, later = nights.shop, list[Callable[[], None]]()
+
+    def page(request: PartnerRequest) -> dict[str, Any]:
+        rows = sorted(shop.items, key=lambda row: (row["changed"], row["line"]))
+        skipped, after = int(request.param("offset", "0")), request.param("after")
+        listed = rows[skipped:] if not after else [row for row in rows if f"{row['changed']}{row['line']}" > after]
+        part = [dict(row) for row in listed[:2]]
+        while later:
+            later.pop()()
+        then = f"{part[-1]['changed']}{part[-1]['line']}" if len(listed) > 2 else None
+        return {"items": part, "then": then, "total": len(rows)}
+
+    shop.answering = page
+    platform = nights.platform
+    headers = {"authorization": f"Bearer {platform.api_key}", "x-tenant-slug": platform.tenant}
+    with httpx.Client(base_url=platform.base_url, headers=headers) as client:
+        made = [client.post(path, json=body).json()["id"] for path, body in ORDERED.items()]
+    customer, product = ({"const": each} for each in made)
+    item = {"productId": product, "quantity": {"from": "n", "as": "integer"}, "unitPrice": {"const": 1}}
+    order = {"customerId": customer, "currency": {"const": "EUR"}, "placedAt": {"const": nights.at()}}
+    stream = {**PRODUCT, "resource": "order", "group_by": ["id"], "map": {**order, "items": {"each": item}}}
+    cursor = {"column": "changed", "as": "instant", "sorted": False}
+    changes = {"params": {"since": "{since}"}, "cursor": cursor, "whole_groups": True} if mode == "incremental" else {}
+    nights.begin({**stream, **changes, "mode": mode, "pagination": pagination})
+    shop.items = [{"id": f"o{line % 3}", "line": line, "n": 1, "changed": nights.at(hours=-2)} for line in range(1, 6)]
+    later.append(lambda: shop.items[0].update(n=7, changed=nights.at()))
+    assert "the list changed while it was read" in nights.night(4).stderr
+    nights.night()
+    sent = [effect["body"] for effect in nights.project.effects() if effect["resource"] == "order"]
+    quantities = {body["externalId"][-2:]: sorted(item["quantity"] for item in body["items"]) for body in sent}
+    assert (len(sent), quantities) == (3, {"o0": [1], "o1": [1, 7], "o2": [1, 1]})
 
 
 @pytest.mark.nightly(but=["facts0-pagination1", "facts1-pagination2"])

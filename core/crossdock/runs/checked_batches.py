@@ -124,6 +124,7 @@ class _WholeList:
         if self._is_divided and rows.height:
             wrong = "named deleted records between rows that group_by may join: yield these before or after all rows"
             raise _defect_error(self._bound, self._method, wrong, batch.source)
+        self._bound.context.run.open_lists.joined.add(self._bound.name)
         self._source, first = self._source or batch.source, self._lines
         self._lines += rows.height
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))

@@ -58,6 +58,7 @@ _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
+_AT_EDGE = timedelta(seconds=1)  # between two windows, in case the API leaves out records at the start and the end
 _LISTED = 20
 _NOT_DELETED = (
     "the record does not count as deleted; if this is not an error, list the member under ignore in the pagination"
@@ -126,8 +127,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return
         size, overlap = parse_duration(config.windows.size), parse_duration(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
-        for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            start = self._time_in_request(instant_cursor(window.start))
+        before = _AT_EDGE if request_times.is_exact(config.written_as) else timedelta()
+        for number, window in enumerate(windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap)):
+            start = self._time_in_request(instant_cursor(window.start - before if number else window.start))
             end = self._time_in_request(instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 

@@ -43,7 +43,7 @@ from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
-from crossdock.values.records import JSON, LINE, RawBatch, cells_named, internal_column, with_paths
+from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, cells_named, internal_column, with_paths
 from crossdock.values.tally import Tally
 
 EXAMPLES = 5
@@ -153,6 +153,7 @@ class LatestRecords:
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
+        self._has_elements = False  # of exploded objects, each a group of its own
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
@@ -213,6 +214,7 @@ class LatestRecords:
 
     def _add_to_unit(self, number: int, batch: RawBatch) -> bool:
         """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
+        self._has_elements = self._has_elements or ELEMENT in batch.load().columns
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
@@ -348,7 +350,8 @@ class LatestRecords:
             duplicated = pl.col(KEY_HASH).is_duplicated()
             competing = without_superseded_by_later_batches(candidates.filter(duplicated))
             stream = self._stream
-            if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
+            is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
+            if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
                 refuse_contradictions(competing, self.place)
             if self._has_any_order:
                 competing = self._with_positions_by_cursor(competing)

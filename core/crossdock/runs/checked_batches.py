@@ -144,11 +144,11 @@ def _with_objects_apart(batch: RawBatch, key: Sequence[str]) -> Sequence[RawBatc
     begins = (place.is_null() | (place <= place.shift())).fill_null(value=True)
     number = begins.cum_sum().rank("dense").over(columns_named(key))
     numbers = rows.select(number.alias(_NUMBER))[_NUMBER]
-    if numbers.max() in {None, 1}:
+    most = numbers.n_unique()
+    if most < 2:
         return [batch]
     again = [
-        RawBatch(f"{batch.source}#{each}", rows.filter(numbers == each), batch.cursor)
-        for each in range(2, int(numbers.max()) + 1)
+        RawBatch(f"{batch.source}#{each}", rows.filter(numbers == each), batch.cursor) for each in range(2, most + 1)
     ]
     return [replace(batch, rows=rows.filter(numbers == 1)), *again]
 

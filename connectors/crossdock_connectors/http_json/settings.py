@@ -49,7 +49,8 @@ def _is_instant(text: str) -> bool:
 
 class Windows(ConfigModel):
     """Windows of time in which a stream is read, one after the other. Each begins a second before the end of the one
-    before, since some APIs leave out records at both edges."""
+    before, since some APIs leave out records at both edges.
+    """
 
     size: Duration
     """The length of each window, such as ``12h`` or ``7d``."""

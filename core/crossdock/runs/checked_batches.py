@@ -11,16 +11,18 @@ from typing import Any, TypeGuard, TypeVar
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.connector import Stream
+from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import keys_at_source
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_evidence import DoubtfulListError, refusal_of_joined_rows
 from crossdock.values.author_code import guarded, masked_text, place_of_code
-from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, columns_named, with_paths
+from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column
 
 _Item = TypeVar("_Item")
-_NUMBER = "number"
+_NUMBER = internal_column("object")
 _LINES_END = 1 << 32  # of a file or page
 
 
@@ -122,7 +124,7 @@ class _WholeList:
     def placed(self, batch: RawBatch) -> Sequence[RawBatch]:
         columns, stream = batch.load().columns, self._bound.stream
         if stream.group_by and ELEMENT in columns:
-            return [batch] if stream.reads_files else _with_objects_apart(batch, stream.key)
+            return [batch] if stream.reads_files else _with_objects_apart(stream, batch)
         return [self._joined(batch)] if self._joins and JSON in columns else [batch]
 
     def _joined(self, batch: RawBatch) -> RawBatch:
@@ -137,13 +139,12 @@ class _WholeList:
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))
 
 
-def _with_objects_apart(batch: RawBatch, key: Sequence[str]) -> Sequence[RawBatch]:
+def _with_objects_apart(stream: Stream[Any], batch: RawBatch) -> Sequence[RawBatch]:
     """Divide *batch* so that no part has the elements of two objects with the same key."""
-    rows = with_paths(batch.load(), key)
-    place = pl.col(ELEMENT).str.extract("([0-9]+)$").cast(pl.UInt32)
+    rows, place = batch.load(), pl.col(ELEMENT).str.extract("([0-9]+)$").cast(pl.UInt32)
     begins = (place.is_null() | (place <= place.shift())).fill_null(value=True)
-    number = begins.cum_sum().rank("dense").over(columns_named(key))
-    numbers = rows.select(number.alias(_NUMBER))[_NUMBER]
+    objects = keys_only(stream, batch.source, rows).with_columns(rows.select(begins.cum_sum().alias(_NUMBER)))
+    numbers = objects.select(pl.col(_NUMBER).rank("dense").over(KEY_HASH))[_NUMBER]
     most = numbers.n_unique()
     if most < 2:
         return [batch]

@@ -44,7 +44,31 @@ def test_a_list_below_each_record_is_read_to_its_end() -> None:
     """Page after page, as the pagination of the connection says; `explode` then makes rows of its elements."""
     api = Api(answered)
     assert skus(api.read(ROWS | {"expand": {"lines": LINES}}, pagination=PAGED)) == ["A", "B", "C", "D"]
-    assert paths(api)[:4] == ["/items", "/items/1/lines", "/items/1/lines", "/items/1/lines"]
+    assert paths(api) == ["/items", *["/items/1/lines"] * 6, *["/items/2/lines"] * 2, "/items"]
+
+
+@pytest.mark.parametrize("is_still", [True, False])
+def test_a_line_that_moves_while_the_lines_are_read_is_not_there_twice(is_still: bool) -> None:
+    """Lines in several pages are read until two readings agree, and an order of which none do is a dead letter."""
+    moved, requests = {"sku": "A2"}, list[int]()
+
+    def answer(request: httpx.Request) -> Any:
+        if not request.url.path.endswith("/items/1/lines"):
+            return answered(request)
+        requests.append(int(request.url.params["page"]))
+        if not is_still:
+            moved["sku"] = f"A{len(requests)}"
+        lines = LINES_OF["1"] if len(requests) == 1 else [*LINES_OF["1"][1:], moved]
+        return lines[2 * requests[-1] - 2 : 2 * requests[-1]] or httpx.Response(204)
+
+    form = {"expand": {"lines": LINES}, "map": {"sku": "id", "name": "lines.0.sku"}}
+    first, second = Api(answer).read(form, pagination=PAGED).records
+    assert (second.members or {})["name"] == "D"
+    if is_still:
+        assert (first.members or {})["name"] == "B", "and not A, which has moved"
+    else:
+        assert first.problem is not None
+        assert "has other elements each time that it is read" in first.problem.message
 
 
 def test_another_record_is_read_where_the_record_names_one() -> None:

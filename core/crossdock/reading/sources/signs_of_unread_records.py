@@ -29,20 +29,20 @@ _SHARDS = "failed", "total", "successful"
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 # The following count beside an empty list only, and if no page with records had the same.
 _FAULT = re.compile(
-    "(has|is)?(errors?|fail(ed|ures?)?)|(error|fault)response|faults?|exceptions?"
+    "(has|is)?(errors?|err|fail(ed|ures?)?)|(error|fault)response|faults?|exceptions?"
     "|(err|error|fault|exception)(s|no|number|codes?|types?|name|key|status|reason|list|count)"
     "|(is|in|under)?maintenance(mode)?|throttled|(is)?ratelimited|(rate|call|quota)?limit(exceeded|reached)|quotaexceeded"
 )
 _TEXT_OF_FAULT = re.compile(
     "(err|error|fault|exception|failure)s?(msgs?|messages?|texts?|descriptions?|details?|info|string)"
 )
-_CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(response)?status")
+_CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(response)?status(code)?")
 _STATUS = re.compile("(response|result|return|request|api)?status|result|outcome|state|stat|ack|type")
-_REPORT = re.compile("(response|request|result|api)(status|header)|status")  # objects with such members
+_REPORT = re.compile("(response|request|result|api)(status|header|metadata)|status")  # objects with such members
 _FAILURE = re.compile(
     r"(?<!\bno_)(?<!\b0_)(?<!without_)error|fail|(?<!de)fault|exceed|exception|rate_?limit|over_?(query_?|rate_?)?limit"
     "|throttl|too_?many|timed?_?out|quota|(request|access|permission)_?denied|unavailable|maintenance|forbidden"
-    "|unauthori[sz]ed|busy|invalid(?!_page)|overload"
+    "|unauthori[sz]ed|busy|invalid(?!_page)|overload|^(ko|nok|not_ok)$|(token|session|key|licen[cs]e|login)_(is_|has_)?expired"
 )
 _BESIDE_FAULT = re.compile(  # what else an answer has that only reports an error, such as a problem (RFC 9457)
     "title|instance|path|(time)?stamp|(request|trace|correlation|log|debug)id|retry(after)?|jsonrpc|version"

@@ -132,17 +132,14 @@ class Api:
         return self._random.randint(1, 99), self._time
 
     def _listed(self) -> list[dict[str, Any]]:
-        rows = [
-            {"id": order, "number": number, "changed": _START + changed, "quantity": quantity}
-            for order, lines in self.orders.items()
-            for number, (quantity, changed) in lines.items()
-        ]
-        if self._case.explodes:
-            rows = [
-                {**min(own, key=lambda row: row["number"]), "lines": [{"quantity": row["quantity"]} for row in own]}
-                for order in self.orders
-                if (own := [row for row in rows if row["id"] == order])
+        rows = list[dict[str, Any]]()
+        for order, lines in self.orders.items():
+            own: list[dict[str, Any]] = [
+                {"id": order, "number": number, "changed": _START + changed, "quantity": quantity}
+                for number, (quantity, changed) in sorted(lines.items())
             ]
+            inside = [{"quantity": row["quantity"]} for row in own]
+            rows += [{**own[0], "lines": inside}] if self._case.explodes else own
         return sorted(rows, key=self._place)
 
     def _place(self, row: Mapping[str, Any]) -> tuple[int, ...]:

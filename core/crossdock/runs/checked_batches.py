@@ -144,14 +144,15 @@ def _with_objects_apart(stream: Stream[Any], batch: RawBatch) -> Sequence[RawBat
     rows, place = batch.load(), pl.col(ELEMENT).str.extract("([0-9]+)$").cast(pl.UInt32)
     begins = (place.is_null() | (place <= place.shift())).fill_null(value=True)
     objects = keys_only(stream, batch.source, rows).with_columns(rows.select(begins.cum_sum().alias(_NUMBER)))
-    numbers = objects.select(pl.col(_NUMBER).rank("dense").over(KEY_HASH))[_NUMBER]
+    again = pl.when(pl.col(KEY_HASH).is_not_null()).then(pl.col(_NUMBER).rank("dense").over(KEY_HASH)).otherwise(1)
+    numbers = objects.select(again.alias(_NUMBER))[_NUMBER]
     most = numbers.n_unique()
     if most < 2:
         return [batch]
-    again = [
+    others = [
         RawBatch(f"{batch.source}#{each}", rows.filter(numbers == each), batch.cursor) for each in range(2, most + 1)
     ]
-    return [replace(batch, rows=rows.filter(numbers == 1)), *again]
+    return [replace(batch, rows=rows.filter(numbers == 1)), *others]
 
 
 class _CallableGuard:

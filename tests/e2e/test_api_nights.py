@@ -449,9 +449,12 @@ def test_an_order_has_no_row_in_two_versions(nights: Nights, pagination: Mapping
     nights.begin({**stream, **changes, "mode": mode, "pagination": pagination})
     shop.items = [{"id": f"o{line % 3}", "line": line, "n": 1, "changed": nights.at(hours=-2)} for line in range(1, 6)]
     later.append(lambda: shop.items[0].update(n=7, changed=nights.at()))
+    planned = nights.project.run("plan")
+    assert (planned.exit_code, "the list changed while it was read" in planned.stderr) == (4, True)
+    later.append(lambda: shop.items[1].update(n=8, changed=nights.at()))
     assert "the list changed while it was read" in nights.night(4).stderr
     nights.night()
-    assert quantities(nights) == [("o0", [1]), ("o1", [1, 7]), ("o2", [1, 1])]
+    assert quantities(nights) == [("o0", [1]), ("o1", [1, 7]), ("o2", [1, 8])]
 
 
 ONE, TWO = ({"id": f"o{number}", "lines": [{"n": 1}, {"n": 2}]} for number in (1, 2))

@@ -64,6 +64,7 @@ _NOT_DELETED = (
     "the record does not count as deleted; if this is not an error, list the member under ignore in the pagination"
 )
 
+_OTHERS = "check the request in fetch: an API that does not know a parameter ignores it"
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
 
@@ -281,7 +282,21 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
-                yield self._fetched_rows(ctx, answer, fetch.record)
+                rows = self._fetched_rows(ctx, answer, fetch.record)
+                self._check_keys(rows, fetch, own[0], answer)
+                yield rows
+
+    def _check_keys(self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer) -> None:
+        """Refuse rows of other records than *key* names: of one that rows make together, they may be a part."""
+        asked = fetch.columns_of(self.key) - self.columns.keys()  # a repair may make a column of another one
+        if self.own_keys is not None or not asked:
+            return
+        rows, wanted = with_paths(batch.load(), asked), dict(zip(self.key, key, strict=True))
+        same = (column_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
+        number = rows.filter(pl.all_horizontal(same).fill_null(value=True)).height
+        if number < rows.height and (self.group_by or not number):
+            message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
+            raise RefusedError(message, where=answer.address, hint=_OTHERS, code="answer_misplaced")
 
     def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return keys if self.yields_deleted else ()

@@ -196,6 +196,28 @@ def test_a_list_that_is_a_part_of_the_record_is_refused(beside: dict[str, Any], 
     assert len(found.by_key["1",]) == 2
 
 
+@pytest.mark.parametrize(
+    ("listed", "stream", "is_refused"),
+    [
+        ([1, 2], {"group_by": ["id"]}, True),
+        ([2], {}, True),
+        ([2, 1], {}, False),
+        ([" 1 "], {"group_by": ["id"]}, False),
+        ([7], {"columns": {"id": {"table": {"7": "1"}}}}, False),
+    ],
+    ids=str,
+)
+def test_an_answer_with_other_records_is_refused(listed: list[Any], stream: dict[str, Any], is_refused: bool) -> None:
+    """An API that ignores a parameter lists all, of which the page may have a part of the rows of one record."""
+    form = {"fetch": {"path": "/items", "params": {"number": "{id}"}, "record": "items"}, **stream}
+    api = Api(lambda _: {"items": [{"id": number} for number in listed]})
+    if is_refused:
+        with pytest.raises(RefusedError, match="has other records than the one that was asked for, by id"):
+            fetched(api, ["1"], **form)
+    else:
+        assert len(fetched(api, ["1"], **form).by_key) == len(listed)
+
+
 @given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
 def test_a_key_stays_in_its_place(key: str) -> None:
     """It is percent-encoded, so it cannot become another path or a query."""

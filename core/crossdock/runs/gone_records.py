@@ -1,7 +1,7 @@
 """Known records of a stream that are gone, according to its snapshot, marks or list of existing records.
 
-A list in pages, or one that may be old, is read twice before a missing record counts as gone. So is a list in pages whose
-rows make records together, before what they make is delivered.
+A list in pages, or one that may be old, is read twice before a missing record counts as gone. So is a list in pages
+whose rows make records together, before what they make is delivered.
 """
 
 from __future__ import annotations

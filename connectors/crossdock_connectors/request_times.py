@@ -31,6 +31,11 @@ TimeLayout = Annotated[str, AfterValidator(_check_time_format)]
 """A strftime format, `UNIX` or `UNIX_MS`."""
 
 
+def is_exact(layout: str | None) -> bool:
+    """Return whether times in *layout* have seconds; None stands for ISO 8601."""
+    return layout is None or layout in {UNIX, UNIX_MS} or re.search("%[STsXcr]", layout) is not None
+
+
 def format_range_bound(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
     """Format *moment* in *layout*, a strftime format, `UNIX` or `UNIX_MS`.
 

@@ -506,14 +506,20 @@ class Stage:
 
     def _sync(self, read: Project, clock: ManualClock, api: Api, *, honest: bool) -> Report:
         api.begin(honest=honest)
-        clock.advance(3_600)
-        return runner.sync(read, [], clock=clock, progress=Silent(), interrupt=threading.Event())
+        return sync(read, clock)
 
     def _project(self, case: Case, api: Api) -> Project:
-        path = self.folder / "c.yaml"
-        shop = {"kind": "http_json", "base_url": "https://lists.example", "streams": {"items": declared(case)}}
+        more: dict[str, Any] = {}
         if case.error in {"code", "busy"}:
-            shop["failed"] = {"when": {"field": "code", "one_of": ["code", "busy"]}, "statuses": {"busy": 503}}
+            more["failed"] = {"when": {"field": "code", "one_of": ["code", "busy"]}, "statuses": {"busy": 503}}
+        return self.project(declared(case), api.answer, **more)
+
+    def project(
+        self, stream: Mapping[str, Any], answer: Callable[[httpx.Request], httpx.Response], **more: Any
+    ) -> Project:
+        """A project that reads *stream* of an API with these answers."""
+        path = self.folder / "c.yaml"
+        shop = {"kind": "http_json", "base_url": "https://lists.example", "streams": {"items": stream}, **more}
         config = {
             "platform": {
                 "base_url": self.server.base_url,
@@ -526,7 +532,13 @@ class Stage:
         path.write_text(json.dumps(config))
         loaded = project.load(path)
         values = {name: getattr(loaded, name) for name in loaded.__dataclass_fields__}
-        return _Read(**values, transport=httpx.MockTransport(api.answer))
+        return _Read(**values, transport=httpx.MockTransport(answer))
+
+
+def sync(read: Project, clock: ManualClock) -> Report:
+    """A run an hour after the last one."""
+    clock.advance(3_600)
+    return runner.sync(read, [], clock=clock, progress=Silent(), interrupt=threading.Event())
 
 
 def _wrong(platform: Platform, wanted: Mapping[int, Item]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.chaos.chance import chaos_seed
+from tests.chaos.grouped_lists import no_order_is_made_of_two_moments
 from tests.chaos.lists import Api, Case, no_record_is_lost_silently, open_stage
 
 from crossdock.reading.sources import list_evidence
@@ -20,6 +21,16 @@ def test_no_record_is_lost_silently(tmp_path: Path, part: int) -> None:
     """Whatever pages and totals an API gives: the platform equals its list, or a run says that it does not."""
     url, seed = parse_url("sqlite:///state.db", tmp_path), chaos_seed() + 40 * part
     told = no_record_is_lost_silently(tmp_path, url, seed, 40)
+    assert told[0]
+    assert told[4]
+
+
+@pytest.mark.nightly(but=["0"])
+@pytest.mark.parametrize("part", range(4))
+def test_no_order_is_made_of_two_moments(tmp_path: Path, part: int) -> None:
+    """An order whose lines are on several pages, or listed twice, has those of one reading."""
+    url, seed = parse_url("sqlite:///state.db", tmp_path), chaos_seed() + 25 * part
+    told = no_order_is_made_of_two_moments(tmp_path, url, seed, 25)
     assert told[0]
     assert told[4]
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.e2e.folder_project import FolderProject
 from tests.ended_commands import Done
@@ -398,6 +399,95 @@ def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
     assert "nothing of it is delivered" in refused.stderr
     nights.night()
     assert nights.held == nights.truth
+
+
+ORDERED = {
+    "/api/v1/sales/customers": {"externalId": "c", "name": "C"},
+    "/api/v1/catalog/products": {"externalId": "p", "sku": "p", "name": "P"},
+}
+ONLY_AFTER = {"kind": "cursor_in_body", "path": "then", "param": "after"}
+
+
+def orders(nights: Nights, quantity: str) -> dict[str, Any]:
+    """A stream of orders that have a line for each row, of a customer and a product that the platform has."""
+    platform = nights.platform
+    headers = {"authorization": f"Bearer {platform.api_key}", "x-tenant-slug": platform.tenant}
+    with httpx.Client(base_url=platform.base_url, headers=headers) as client:
+        made = [client.post(path, json=body).json()["id"] for path, body in ORDERED.items()]
+    customer, product = ({"const": each} for each in made)
+    item = {"productId": product, "quantity": {"from": quantity, "as": "integer"}, "unitPrice": {"const": 1}}
+    order = {"customerId": customer, "currency": {"const": "EUR"}, "placedAt": {"const": nights.at()}}
+    return {**PRODUCT, "resource": "order", "group_by": ["id"], "map": {**order, "items": {"each": item}}}
+
+
+def quantities(nights: Nights) -> list[tuple[str, list[int]]]:
+    """The quantities of each order that was sent."""
+    sent = [effect["body"] for effect in nights.project.effects() if effect["resource"] == "order"]
+    return sorted((body["externalId"][-2:], sorted(item["quantity"] for item in body["items"])) for body in sent)
+
+
+@pytest.mark.parametrize("pagination", [ONLY_AFTER, {"kind": "offset", "size": 2, "size_param": "n", "total": "total"}])
+@pytest.mark.parametrize("mode", ["snapshot", "incremental"])
+def test_an_order_has_no_row_in_two_versions(nights: Nights, pagination: Mapping[str, Any], mode: str) -> None:
+    """A row that changes while the list is read moves to its end. Its order waits for the next night, others do not."""
+    shop, later = nights.shop, list[Callable[[], None]]()
+
+    def page(request: PartnerRequest) -> dict[str, Any]:
+        rows = sorted(shop.items, key=lambda row: (row["changed"], row["line"]))
+        skipped, after = int(request.param("offset", "0")), request.param("after")
+        listed = rows[skipped:] if not after else [row for row in rows if f"{row['changed']}{row['line']}" > after]
+        part = [dict(row) for row in listed[:2]]
+        while later:
+            later.pop()()
+        then = f"{part[-1]['changed']}{part[-1]['line']}" if len(listed) > 2 else None
+        return {"items": part, "then": then, "total": len(rows)}
+
+    shop.answering = page
+    stream = orders(nights, "n")
+    cursor = {"column": "changed", "as": "instant", "sorted": False}
+    changes = {"params": {"since": "{since}"}, "cursor": cursor, "whole_groups": True} if mode == "incremental" else {}
+    nights.begin({**stream, **changes, "mode": mode, "pagination": pagination})
+    shop.items = [{"id": f"o{line % 3}", "line": line, "n": 1, "changed": nights.at(hours=-2)} for line in range(1, 6)]
+    later.append(lambda: shop.items[0].update(n=7, changed=nights.at()))
+    planned = nights.project.run("plan")
+    assert (planned.exit_code, "the list changed while it was read" in planned.stderr) == (4, True)
+    later.append(lambda: shop.items[1].update(n=8, changed=nights.at()))
+    assert "the list changed while it was read" in nights.night(4).stderr
+    nights.night()
+    assert quantities(nights) == [("o0", [1]), ("o1", [1, 7]), ("o2", [1, 8])]
+
+
+ONE, TWO = ({"id": f"o{number}", "lines": [{"n": 1}, {"n": 2}]} for number in (1, 2))
+OTHER = {**ONE, "lines": [{"n": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("same", "other"),
+    [
+        pytest.param([[ONE, ONE, TWO]], [[ONE, OTHER, TWO]], id="on one page"),
+        pytest.param([[ONE], [ONE, TWO]], [[ONE], [OTHER, TWO]], id="on two pages"),
+    ],
+)
+def test_an_order_that_is_listed_twice_has_its_lines_once(
+    nights: Nights, same: list[list[Item]], other: list[list[Item]]
+) -> None:
+    """Which of two versions is right, a snapshot does not say, and nothing of it is delivered."""
+    listed = [other]
+
+    def page(request: PartnerRequest) -> dict[str, Any]:
+        first, *others = listed[-1]
+        if request.param("at"):
+            return {"items": others[0], "then": None}
+        return {"items": first, "then": "bee" if others else None}
+
+    nights.shop.answering = page
+    pagination = {"kind": "cursor_in_body", "path": "then", "param": "at"}
+    nights.begin({**orders(nights, "lines.n"), "explode": "lines", "mode": "snapshot", "pagination": pagination})
+    assert "with different content" in nights.night(4).stderr
+    assert quantities(nights) == []
+    listed.append(same)
+    nights.night()
+    assert quantities(nights) == [("o1", [1, 2]), ("o2", [1, 2])]
 
 
 @pytest.mark.nightly(but=["facts0-pagination1", "facts1-pagination2"])

@@ -187,6 +187,10 @@ def test_any_value_fits_a_model_or_is_a_bad_value(item: Any) -> None:
         ({"lines": {"nodes": [{}], "pageInfo": {"hasNextPage": True}}}, "/lines/nodes"),
         ({"lines": {"nodes": [{}], "totalCount": 2}}, "/lines/nodes"),
         ({"lines": [{}], "linesHasMore": True}, "/lines"),
+        ({"lines": [{}], "lines@odata.nextLink": "/orders(1)/lines?$skip=1"}, "/lines"),
+        ({"lines": [{}], "lines@odata.count": 2}, "/lines"),
+        ({"lines": {"data": [{}], "links": [{"rel": "next", "href": "/orders/1/lines?page=2"}]}}, "/lines/data"),
+        ({"parcels": [{"lines": {"nodes": [{}], "pageInfo": {"hasNextPage": True}}}]}, "/parcels/0/lines/nodes"),
     ],
 )
 def test_a_list_that_is_cut_has_no_elements(document: Any, pointer: str) -> None:

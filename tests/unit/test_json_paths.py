@@ -222,6 +222,12 @@ def test_a_list_becomes_its_elements_and_nothing_else_is_lost(item: Any, path: s
         assert [at_path(row, path) for row, _ in rows] == elements
 
 
+def test_an_empty_list_that_is_cut_is_no_empty_list() -> None:
+    """The record stays, without a key of an element, so that it is rejected."""
+    item = {"id": 1, "lines": {"nodes": [], "totalCount": 2}}
+    assert list(explode_list(item, "lines.nodes")) == [(item, None)]
+
+
 def test_a_row_has_what_surrounds_its_list() -> None:
     """Also where the list is deep inside, and in another list."""
     item = {"id": 1, "parts": [{"x": 2, "lines": [{"sku": "a"}, {"sku": "b"}]}, 3]}

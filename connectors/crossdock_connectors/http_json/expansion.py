@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
+from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import differs_from_default, finding_at
 from crossdock.values.json_paths import at_path, column_text, find_at_pointer
@@ -18,6 +18,8 @@ from crossdock_connectors.http_json.declared_requests import DeclaredRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
 
 _ERROR_HINT = "if this is not an error, list the member under ignore in the pagination"
+_READINGS = 3
+_Pages = list[list[Any]]
 _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
 
@@ -119,8 +121,8 @@ def _request_member(
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
         found = find_at_pointer(answer.body, member.record)
-        if sign := error_in_place_of_record(answer, member.record, paging.ignored, answers.get(key)):
-            message = f"has no record at {member.record or 'the top'}: {sign}"
+        if sign := sign_of_incomplete_record(answer, member.record, paging.ignored, answers.get(key)):
+            message = f"has no complete record at {member.record or 'the top'}: {sign}"
             raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")
         if not isinstance(found, dict):
             raise RefusedError(
@@ -128,13 +130,27 @@ def _request_member(
             )
         answers[key] = answer
         return found
-    paginator, listed = paging.paginator(member.records), list[Any]()
-    pages = ctx.api.pages(path, paginator=paginator, records=member.records, ignore=paging.ignored, **request)
-    for page in pages:
-        found = page.at(member.records)
+    pages = _read_list(ctx, path, member.records, paging, request)
+    if len(pages) > 1 and not paging.paginator(member.records).by_record:
+        pages = _read_until_same(lambda: _read_list(ctx, path, member.records or "", paging, request), pages, path)
+    return [element for page in pages for element in page]
+
+
+def _read_until_same(read: Callable[[], _Pages], pages: _Pages, path: str) -> _Pages:
+    """Return the pages of two readings that agree: an element that changes meanwhile may be on two pages."""
+    for _ in range(_READINGS):
+        before, pages = pages, read()
+        if pages == before:
+            return pages
+    raise RefusedError("has other elements each time that it is read", where=path, code="list_changed")
+
+
+def _read_list(ctx: Context[Any], path: str, place: Place, paging: Pagination, request: Mapping[str, Any]) -> _Pages:
+    """Return the elements of each page that has any."""
+    read: _Pages = []
+    for page in ctx.api.pages(path, paginator=paging.paginator(place), records=place, ignore=paging.ignored, **request):
+        found = page.at(place)
         if not isinstance(found, list):
-            raise RefusedError(
-                f"has no list at {member.records or 'the top'}", where=page.address, code="answer_misplaced"
-            )
-        listed += found
-    return listed
+            raise RefusedError(f"has no list at {place or 'the top'}", where=page.address, code="answer_misplaced")
+        read += [found] if found else []
+    return read

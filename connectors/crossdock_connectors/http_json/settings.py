@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -48,7 +48,9 @@ def _is_instant(text: str) -> bool:
 
 
 class Windows(ConfigModel):
-    """Windows of time in which a stream is read, one after the other; the end of each is excluded."""
+    """Windows of time in which a stream is read, one after the other. Each begins a second before the end of the one
+    before, since some APIs leave out records at both edges.
+    """
 
     size: Duration
     """The length of each window, such as ``12h`` or ``7d``."""
@@ -77,6 +79,11 @@ class FetchedRecord(DeclaredRequest):
     """Columns of the key that ``body`` and ``variables`` have as numbers."""
     record: Place = ""
     """Where the record is in an answer; a list has the rows of one record. Default: the answer is the record."""
+
+    def columns_of(self, key: Sequence[str]) -> set[str]:
+        """Return the columns of *key* that the request has."""
+        texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
+        return {name for text in texts for name in request_templates.columns_in(text)} & {*key}
 
 
 class HttpJsonStreamConfig(StreamConfig):

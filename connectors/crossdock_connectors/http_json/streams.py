@@ -15,7 +15,7 @@ from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources.list_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.reading.sources.signs_of_unread_records import error_in_place_of_record
+from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
     ApiAnswer,
@@ -58,11 +58,13 @@ _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
+_AT_EDGE = timedelta(seconds=1)  # between two windows, in case the API leaves out records at the start and the end
 _LISTED = 20
 _NOT_DELETED = (
     "the record does not count as deleted; if this is not an error, list the member under ignore in the pagination"
 )
 
+_OTHERS = "check the request in fetch: an API that does not know a parameter ignores it"
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
 
@@ -126,8 +128,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return
         size, overlap = parse_duration(config.windows.size), parse_duration(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
-        for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            start = self._time_in_request(instant_cursor(window.start))
+        before = _AT_EDGE if request_times.is_exact(config.written_as) else timedelta()
+        for number, window in enumerate(windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap)):
+            start = self._time_in_request(instant_cursor(window.start - before if number else window.start))
             end = self._time_in_request(instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 
@@ -272,14 +275,28 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             except NotFoundError:
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
                 continue
-            if sign := error_in_place_of_record(answer, fetch.record, self._pagination.ignored, other):
-                message = f"has no record at {fetch.record or 'the top'}: {sign}"
+            if sign := sign_of_incomplete_record(answer, fetch.record, self._pagination.ignored, other):
+                message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
-                yield self._fetched_rows(ctx, answer, fetch.record)
+                rows = self._fetched_rows(ctx, answer, fetch.record)
+                self._check_keys(rows, fetch, own[0], answer)
+                yield rows
+
+    def _check_keys(self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer) -> None:
+        """Refuse rows of other records than *key* names: of one that rows make together, they may be a part."""
+        asked = fetch.columns_of(self.key) - self.columns.keys()  # a repair may make a column of another one
+        if self.own_keys is not None or not asked:
+            return
+        rows, wanted = with_paths(batch.load(), asked), dict(zip(self.key, key, strict=True))
+        same = (column_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
+        number = rows.filter(pl.all_horizontal(same).fill_null(value=True)).height
+        if number < rows.height and (self.group_by or not number):
+            message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
+            raise RefusedError(message, where=answer.address, hint=_OTHERS, code="answer_misplaced")
 
     def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return keys if self.yields_deleted else ()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint
+from crossdock.delta import fingerprint, order_positions
 from crossdock.delta.order_positions import TimeNotations
 from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_after_last_deletion
 from crossdock.delta.row_preparation import (
@@ -43,7 +43,7 @@ from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
-from crossdock.values.records import JSON, LINE, RawBatch, cells_named, internal_column
+from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, cells_named, internal_column, with_paths
 from crossdock.values.tally import Tally
 
 EXAMPLES = 5
@@ -133,6 +133,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
 ROWS = internal_column("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
+_POSITIONS = {KEY_HASH: fingerprint.HASH, UNIT: pl.UInt32, LINE: pl.UInt32, POSITION: pl.String}
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}
 
 
@@ -152,6 +153,7 @@ class LatestRecords:
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
+        self._has_elements = False  # of exploded objects, each a group of its own
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
@@ -212,6 +214,7 @@ class LatestRecords:
 
     def _add_to_unit(self, number: int, batch: RawBatch) -> bool:
         """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
+        self._has_elements = self._has_elements or ELEMENT in batch.load().columns
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
@@ -347,18 +350,46 @@ class LatestRecords:
             duplicated = pl.col(KEY_HASH).is_duplicated()
             competing = without_superseded_by_later_batches(candidates.filter(duplicated))
             stream = self._stream
-            if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
+            is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
+            if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
                 refuse_contradictions(competing, self.place)
-            order = [POSITION, UNIT, LINE] if self._stream.order_by else [UNIT, LINE]  # of equal positions the last
+            if self._has_any_order:
+                competing = self._with_positions_by_cursor(competing)
+            order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
             last = competing.sort(order, nulls_last=True, maintain_order=True).filter(
                 pl.col(KEY_HASH).is_last_distinct()
             )
-            self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
+            self.latest = pl.concat([candidates.filter(~duplicated), last.select(candidates.columns)], rechunk=False)
             self._repeated = RepeatedRows(last, competing)
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
+
+    @property
+    def _has_any_order(self) -> bool:
+        """Whether a list of changes has no order, so that only the cursor tells which row of a key is the newest."""
+        cursor = self._stream.cursor
+        return cursor is not None and not cursor.sorted and not self._stream.order_by
+
+    def _with_positions_by_cursor(self, competing: pl.DataFrame) -> pl.DataFrame:
+        """Add `POSITION` to candidates of one key that differ; null for others, and where the cursor cannot be read."""
+        cursor, found = self._stream.cursor, [pl.DataFrame(schema=_POSITIONS)]
+        assert cursor is not None
+        differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1)
+        for number in differing[UNIT].unique():
+            unit, of_unit = self._units[number], pl.lit(number, pl.UInt32).alias(UNIT)
+            for frame in unit.rows():
+                rows = prepare(self._stream, unit.source, with_paths(frame, [cursor.column]))
+                if cursor.column in rows.columns:
+                    rows = rows.filter(pl.col(SKIP).is_null()).join(differing, on=KEY_HASH, how="semi")
+                    at = order_positions.of_column(cursor, rows).alias(POSITION)
+                    found.append(rows.select(KEY_HASH, of_unit, pl.col(LINE).cast(pl.UInt32), at))
+        if not self._stream.group_by:
+            return competing.join(pl.concat(found), on=[KEY_HASH, UNIT, LINE], how="left")
+        newest = pl.when(pl.col(POSITION).null_count() == 0).then(pl.col(POSITION).max())
+        of_groups = pl.concat(found).group_by(KEY_HASH, UNIT).agg(newest)
+        return competing.join(of_groups, on=[KEY_HASH, UNIT], how="left")
 
     def _row_count(self, candidates: pl.DataFrame) -> int:
         return int(candidates[ROWS].sum()) if self._stream.group_by else candidates.height

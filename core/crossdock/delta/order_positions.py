@@ -23,12 +23,14 @@ _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}
 
 def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
-    parts = [_column_positions(item, cells_named(frame, item.column)) for item in columns]
+    parts = [of_column(item, frame) for item in columns]
     joined = pl.concat_str([pl.lit(position_prefix(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 
-def _column_positions(item: OrderBy, column: pl.Series) -> pl.Expr:
+def of_column(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
+    """Compute the text that orders rows by one column, which is comparable only with others of that column."""
+    column = cells_named(frame, item.column)
     if item.as_ == "text":
         return column_named(item.column).fill_null("")
     usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)

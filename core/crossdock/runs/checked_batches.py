@@ -11,15 +11,18 @@ from typing import Any, TypeGuard, TypeVar
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.connector import Stream
+from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import keys_at_source
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_evidence import DoubtfulListError, refusal_of_joined_rows
 from crossdock.values.author_code import guarded, masked_text, place_of_code
-from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch
+from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column
 
 _Item = TypeVar("_Item")
+_NUMBER = internal_column("object")
 _LINES_END = 1 << 32  # of a file or page
 
 
@@ -47,7 +50,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 bound.context.run.reading.count_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
-                yield guard.wrap(whole_list.with_place(batch))
+                yield from map(guard.wrap, whole_list.placed(batch))
         except DoubtfulListError as error:
             if whole_list.is_joined:
                 raise refusal_of_joined_rows(error) from error
@@ -92,7 +95,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
                 latest = batch.source
                 if number is None or number != lists.open_number:
                     whole_list, number = _WholeList(bound, "fetch"), lists.open_number
-                yield guard.wrap(whole_list.with_place(batch))
+                yield from map(guard.wrap, whole_list.placed(batch))
 
 
 def guarded_stream_method(
@@ -104,7 +107,8 @@ def guarded_stream_method(
 class _WholeList:
     """Gives the pages of one list the same source and consecutive lines, where a group may have rows on several pages.
 
-    The elements of exploded objects are groups of one object, which another page lists again as a whole.
+    The elements of exploded objects are groups of one object. An object that is listed again is another version of its
+    group, whether on another page or on the same one, whose rows are then divided.
     """
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
@@ -117,16 +121,38 @@ class _WholeList:
     def is_joined(self) -> bool:
         return self._lines > 0
 
-    def with_place(self, batch: RawBatch) -> RawBatch:
-        if not self._joins or JSON not in (rows := batch.load()).columns or ELEMENT in rows.columns:
-            return batch
+    def placed(self, batch: RawBatch) -> Sequence[RawBatch]:
+        columns, stream = batch.load().columns, self._bound.stream
+        if stream.group_by and ELEMENT in columns:
+            return [batch] if stream.reads_files else _with_objects_apart(stream, batch)
+        return [self._joined(batch)] if self._joins and JSON in columns else [batch]
+
+    def _joined(self, batch: RawBatch) -> RawBatch:
+        rows = batch.load()
         self._is_divided = self._is_divided or bool(batch.deleted and self._lines)
         if self._is_divided and rows.height:
             wrong = "named deleted records between rows that group_by may join: yield these before or after all rows"
             raise _defect_error(self._bound, self._method, wrong, batch.source)
+        self._bound.context.run.open_lists.joined.add(self._bound.name)
         self._source, first = self._source or batch.source, self._lines
         self._lines += rows.height
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))
+
+
+def _with_objects_apart(stream: Stream[Any], batch: RawBatch) -> Sequence[RawBatch]:
+    """Divide *batch* so that no part has the elements of two objects with the same key."""
+    rows, place = batch.load(), pl.col(ELEMENT).str.extract("([0-9]+)$").cast(pl.UInt32)
+    begins = (place.is_null() | (place <= place.shift())).fill_null(value=True)
+    objects = keys_only(stream, batch.source, rows).with_columns(rows.select(begins.cum_sum().alias(_NUMBER)))
+    again = pl.when(pl.col(KEY_HASH).is_not_null()).then(pl.col(_NUMBER).rank("dense").over(KEY_HASH)).otherwise(1)
+    numbers = objects.select(again.alias(_NUMBER))[_NUMBER]
+    most = numbers.n_unique()
+    if most < 2:
+        return [batch]
+    others = [
+        RawBatch(f"{batch.source}#{each}", rows.filter(numbers == each), batch.cursor) for each in range(2, most + 1)
+    ]
+    return [replace(batch, rows=rows.filter(numbers == 1)), *others]
 
 
 class _CallableGuard:

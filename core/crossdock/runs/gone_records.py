@@ -1,6 +1,7 @@
 """Known records of a stream that are gone, according to its snapshot, marks or list of existing records.
 
-A list in pages, or one that may be old, is read twice before a missing record counts as gone.
+A list in pages, or one that may be old, is read twice before a missing record counts as gone. So is a list in pages
+whose rows make records together, before what they make is delivered.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import comparable
-from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
+from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.delta.state_comparison import Delta, not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
@@ -33,6 +34,7 @@ _HINT = (
     " changes, in smaller parts, or with a cursor of the API"
 )
 _CHANGED = "the list changed while it was read (read again, it {}), so that records may have been passed over"
+_OTHERS = "all others are delivered, nothing counts as gone, and the next run reads the list again"
 _CUT = "what was read is delivered, and nothing counts as gone"
 
 
@@ -78,6 +80,33 @@ class SecondReading:
             None
             if sign is None
             else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
+        )
+
+    def records_with_other_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
+        """Return those of *changed* whose rows differ in a second reading, and why none of them is delivered, or None.
+
+        A row that changes while a list is read may be on two pages, in two versions, or move another one to a page
+        that was read already. Without a key of rows, nothing else shows it.
+        """
+        bound, lists = self._bound, self._bound.context.run.open_lists
+        is_paged = bound.name in lists.unproved or bound.name in lists.in_pages
+        if bound.name not in lists.joined or not is_paged or not changed.height:
+            return None
+        bound.context.run.progress.begin(f"reading {bound.name} again, since its rows make records together", None)
+        second = LatestRecords(bound.stream, f"{bound.name}-again", bound.context.run.work)
+        try:
+            second.read((batch for batch in self._again() if isinstance(batch, RawBatch)), Tally(), lambda _: None)
+        except (StateError, StoppedError):
+            raise
+        except CrossdockError as error:
+            return changed.select(KEY_HASH), error
+        others = changed.join(second.latest, on=[KEY_HASH, FP], how="anti").select(KEY_HASH)
+        number = "1 record has" if others.height == 1 else f"{others.height:,} records have"
+        sign = f"the list changed while it was read (read again, {number} other rows)"
+        return (
+            (others, DoubtfulListError(sign, where=bound.name, hint=_OTHERS, code="list_changed"))
+            if len(others)
+            else None
         )
 
     def _keys_of_batch(self, batch: RawBatch) -> pl.DataFrame:

@@ -162,6 +162,16 @@ class SourcePhases:
             self._seen.append(scan.latest.select(KEY_HASH))
         return before - scan.latest.height
 
+    def remove_unproved(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
+        """Remove from *scan* those of *changed* whose rows may not be theirs alone or not all, and count them."""
+        found = None if self.phase == "open" else self._look.records_with_other_rows(changed)
+        if found is None:
+            return 0
+        unproved, doubt = found
+        proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, doubt)
+        scan.latest = scan.latest.join(unproved, on=KEY_HASH, how="anti", maintain_order="left")
+        return unproved.height
+
     @property
     def lists_existing(self) -> bool:
         is_list = self.phase == "list" and self.phase not in self._unread

@@ -96,7 +96,11 @@ class StreamInput:
                 self._waiting = self._waits.waiting_to_decide(
                     tx, unsettled, among=self._scan.latest[KEY_HASH].to_list()
                 )
-        found = self._delta = self._compare_with_state(unsettled)
+        found = self._compare_with_state(unsettled)
+        if self._phases and (unproved := self._phases.remove_unproved(self._scan, found.changed, self._completeness)):
+            self._tally.count("ignored", unproved)
+            found = self._compare_with_state(unsettled)
+        self._delta = found
         with self._state.read_only() as tx:
             self._waiting += self._waits.release_children(tx, found, self._waiting)
         self.removals = self._decide_removals(found, counted, unsettled)

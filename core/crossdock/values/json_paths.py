@@ -218,11 +218,12 @@ def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator
     """
     names = _names(item, path)
     elements = at_path(item, path)
-    if elements is None or elements == []:
+    is_cut = isinstance(elements, list) and pagination_members.is_list_cut(item, names)
+    if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
             yield _with_element(item, names, None), None
         return
-    if not isinstance(elements, list) or pagination_members.is_list_cut(item, names):
+    if not isinstance(elements, list) or is_cut:
         yield item, None
         return
     pointer = "".join("/" + pointer_part(name) for name in names)

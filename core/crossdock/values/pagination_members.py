@@ -41,6 +41,10 @@ _OTHER = re.compile(r"[\W_]")
 _DIGITS = 18
 
 
+LINKS = frozenset({"link", "links"})
+"""Members that may be lists of links, each with its relation."""
+
+
 @lru_cache(4096)
 def plain_name(name: str) -> str:
     """Return *name* in lower case, without separators between its words."""
@@ -106,6 +110,16 @@ def member_states_next_page(name: str, value: Any) -> bool:
     return kind in {"next", "more", "last"} and states_that_more_follow(kind, value)
 
 
+def is_next_link(link: Any) -> bool:
+    """Return whether an element of a list of links is that of a next page."""
+    if not isinstance(link, Mapping):
+        return False
+    relation = link.get("rel", link.get("relation"))
+    relations = relation if isinstance(relation, list) else [relation]
+    is_next = any(isinstance(each, str) and "next" in each.lower().split() for each in relations)
+    return is_next and bool(link.get("href", link.get("url", True)))
+
+
 def is_list_cut(item: Any, names: Sequence[str]) -> bool:
     """Return whether members beside the list at *names* in *item* state that it has more elements than are listed.
 
@@ -114,9 +128,14 @@ def is_list_cut(item: Any, names: Sequence[str]) -> bool:
     """
     around: Any = item
     for depth, name in enumerate(names):
+        if isinstance(around, list) and name.isdecimal() and int(name) < len(around):
+            around = around[int(name)]
+            continue
         if not isinstance(around, dict):
             return False
         if any(_member_states_cut(rest, value) for rest, value in _members_named_after(around, name)):
+            return True
+        if isinstance(around.get(name), list) and _annotations_state_cut(around, name):
             return True
         inside = around.get(name)
         if depth and isinstance(inside, list):
@@ -125,6 +144,14 @@ def is_list_cut(item: Any, names: Sequence[str]) -> bool:
                 return True
         around = inside
     return False
+
+
+def _annotations_state_cut(around: Mapping[str, Any], name: str) -> bool:
+    """Return whether annotations of the list *name*, such as ``lines@odata.nextLink`` (OData 4.01, 4.6), state that."""
+    annotations = (
+        (other.removeprefix(f"{name}@"), value) for other, value in around.items() if other.startswith(f"{name}@")
+    )
+    return any(_member_states_cut(*each) or _total_exceeds(*each, len(around[name])) for each in annotations)
 
 
 def _members_about_list(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -145,6 +172,8 @@ def _members_named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple
 
 def _member_states_cut(name: str, value: Any) -> bool:
     """Do the same as `member_states_next_page` in a record, where ``done`` or ``last`` may be about the record."""
+    if plain_name(name) in LINKS and isinstance(value, list):
+        return any(map(is_next_link, value))
     return member_kind(name) != "last" and member_states_next_page(name, value)
 
 

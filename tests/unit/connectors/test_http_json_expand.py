@@ -44,7 +44,31 @@ def test_a_list_below_each_record_is_read_to_its_end() -> None:
     """Page after page, as the pagination of the connection says; `explode` then makes rows of its elements."""
     api = Api(answered)
     assert skus(api.read(ROWS | {"expand": {"lines": LINES}}, pagination=PAGED)) == ["A", "B", "C", "D"]
-    assert paths(api)[:4] == ["/items", "/items/1/lines", "/items/1/lines", "/items/1/lines"]
+    assert paths(api) == ["/items", *["/items/1/lines"] * 6, *["/items/2/lines"] * 2, "/items"]
+
+
+@pytest.mark.parametrize("is_still", [True, False])
+def test_a_line_that_moves_while_the_lines_are_read_is_not_there_twice(is_still: bool) -> None:
+    """Lines in several pages are read until two readings agree, and an order of which none do is a dead letter."""
+    moved, requests = {"sku": "A2"}, list[int]()
+
+    def answer(request: httpx.Request) -> Any:
+        if not request.url.path.endswith("/items/1/lines"):
+            return answered(request)
+        requests.append(int(request.url.params["page"]))
+        if not is_still:
+            moved["sku"] = f"A{len(requests)}"
+        lines = LINES_OF["1"] if len(requests) == 1 else [*LINES_OF["1"][1:], moved]
+        return lines[2 * requests[-1] - 2 : 2 * requests[-1]] or httpx.Response(204)
+
+    form = {"expand": {"lines": LINES}, "map": {"sku": "id", "name": "lines.0.sku"}}
+    first, second = Api(answer).read(form, pagination=PAGED).records
+    assert (second.members or {})["name"] == "D"
+    if is_still:
+        assert (first.members or {})["name"] == "B", "and not A, which has moved"
+    else:
+        assert first.problem is not None
+        assert "has other elements each time that it is read" in first.problem.message
 
 
 def test_another_record_is_read_where_the_record_names_one() -> None:
@@ -129,6 +153,20 @@ def test_an_error_in_place_of_a_record_is_no_record(error: dict[str, Any], place
     assert (second.members or {})["name"] == "nobody"  # which names none
     trial = api.read(form, pagination={"kind": "single_page", "ignore": [*error, "error/code"]})
     assert [each.problem for each in trial.records] == [None, None]
+
+
+@pytest.mark.parametrize("error", [{"success": False}, {"errors": ["the address cannot be read"]}], ids=str)
+def test_an_error_beside_a_record_is_one_of_the_answer(error: dict[str, Any]) -> None:
+    """The record in it may be a part of what was asked for."""
+    body = {"maker": {"name": "ACME"}, **error}
+    api = Api(lambda request: body if "makers" in request.url.path else answered(request))
+    form = {
+        "expand": {"made": {"path": "/makers/{maker}", "record": "maker"}},
+        "map": {"sku": "id", "name": "made.name"},
+    }
+    first, _ = api.read(form, pagination={"kind": "single_page"}).records
+    assert first.problem is not None
+    assert " reports an error" in first.problem.message
 
 
 @pytest.mark.parametrize(

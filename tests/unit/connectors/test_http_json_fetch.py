@@ -175,6 +175,49 @@ def test_an_answer_may_be_a_list() -> None:
     assert len(fetched(api, ["1"], group_by=["id"]).by_key["1",]) == 2
 
 
+@pytest.mark.parametrize(
+    ("beside", "headers"),
+    [
+        ({"has_more": True}, {}),
+        ({"total": 3}, {}),
+        ({"errors": ["line 3 cannot be read"]}, {}),
+        ({}, {"link": '</items/1?page=2>; rel="next"'}),
+    ],
+    ids=str,
+)
+def test_a_list_that_is_a_part_of_the_record_is_refused(beside: dict[str, Any], headers: dict[str, str]) -> None:
+    """The record would lose its other rows."""
+    part = {"rows": [{"id": 1, "line": 1}, {"id": 1, "line": 2}], **beside}
+    form = {"group_by": ["id"], "fetch": {"path": "/items/{id}", "record": "rows"}}
+    with pytest.raises(RefusedError, match="has no complete record at /rows"):
+        fetched(Api(lambda _: httpx.Response(200, json=part, headers=headers)), ["1"], **form)
+    named = {"pagination": {"kind": "single_page", "ignore": [*beside, *headers]}}
+    found = fetched(Api(lambda _: httpx.Response(200, json=part, headers=headers)), ["1"], **form, **named)
+    assert len(found.by_key["1",]) == 2
+
+
+@pytest.mark.parametrize(
+    ("listed", "stream", "is_refused"),
+    [
+        ([1, 2], {"group_by": ["id"]}, True),
+        ([2], {}, True),
+        ([2, 1], {}, False),
+        ([" 1 "], {"group_by": ["id"]}, False),
+        ([7], {"columns": {"id": {"table": {"7": "1"}}}}, False),
+    ],
+    ids=str,
+)
+def test_an_answer_with_other_records_is_refused(listed: list[Any], stream: dict[str, Any], is_refused: bool) -> None:
+    """An API that ignores a parameter lists all, of which the page may have a part of the rows of one record."""
+    form = {"fetch": {"path": "/items", "params": {"number": "{id}"}, "record": "items"}, **stream}
+    api = Api(lambda _: {"items": [{"id": number} for number in listed]})
+    if is_refused:
+        with pytest.raises(RefusedError, match="has other records than the one that was asked for, by id"):
+            fetched(api, ["1"], **form)
+    else:
+        assert len(fetched(api, ["1"], **form).by_key) == len(listed)
+
+
 @given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
 def test_a_key_stays_in_its_place(key: str) -> None:
     """It is percent-encoded, so it cannot become another path or a query."""
@@ -209,7 +252,7 @@ SEARCH = {"fetch": {"path": "/search", "body": {"id": "{id}"}, "record": "items"
 )
 def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dict[str, Any]) -> None:
     """Its answer has no record either. What is no error is named in ``ignore``."""
-    with pytest.raises(RefusedError, match="has no record at /items: /[a-z_]+ reports an error"):
+    with pytest.raises(RefusedError, match="has no complete record at /items: /[a-z_]+ reports an error"):
         fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH)
     ignoring = {"pagination": {"kind": "single_page", "ignore": [*answer]}}
     assert fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH, **ignoring).deleted == {("1",)}
@@ -222,7 +265,7 @@ def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dic
 def test_a_record_that_the_api_has_not_given_yet_is_not_deleted(status: int, found: list[Any]) -> None:
     """It has only accepted the request, or has several answers to it."""
     unfinished = httpx.Response(status, json={"items": found})
-    with pytest.raises(RefusedError, match=f"has no record at /items: HTTP {status}"):
+    with pytest.raises(RefusedError, match=f"has no complete record at /items: HTTP {status}"):
         fetched(Api(lambda _: unfinished), ["1"], **MARKED, **SEARCH)
 
 
@@ -249,6 +292,6 @@ def test_what_only_a_search_without_a_record_says_may_be_an_error() -> None:
 def test_a_fetch_that_failed_does_not_say_that_there_is_no_record(answer: dict[str, Any]) -> None:
     """A record that is not there for three runs is fetched no more."""
     get = {"fetch": {"path": "/items/{id}", "record": "item"}}
-    with pytest.raises(RefusedError, match="has no record at /item: /[a-z]+ reports an error"):
+    with pytest.raises(RefusedError, match="has no complete record at /item: /[a-z]+ reports an error"):
         fetched(Api(lambda _: answer), ["1"], **MARKED, **get)
     assert fetched(Api(lambda _: {"item": [], "success": True}), ["1"], **MARKED, **get) == Rows()

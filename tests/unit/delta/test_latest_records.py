@@ -20,6 +20,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
+from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_facts import SuspiciousLimit
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
@@ -93,6 +94,33 @@ def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:
         "2": ("d", "b", (2,)),
     }
     assert (tally.rows_superseded, tally.rows_in_records) == (2, 2)
+
+
+NEW, OLD = {"id": 1, "at": "2026-01-02T00:00:00Z"}, {"id": 1, "at": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "new", "old", "expected"),
+    [
+        pytest.param({}, {"v": "new"}, {"v": "old"}, "new", id="records"),
+        pytest.param({"group_by": ("id",)}, {"v": [{"v": "new"}]}, {"v": [{"v": "old"}]}, "new", id="groups"),
+        pytest.param({"deleted": Filter(field="v", equals="gone")}, {"v": "gone"}, {"v": "old"}, None, id="deleted"),
+    ],
+)
+def test_the_cursor_of_an_unsorted_list_tells_which_row_of_a_key_is_the_newest(
+    stream: dict[str, Any], new: dict[str, Any], old: dict[str, Any], expected: str | None, tmp_path: Path
+) -> None:
+    """As of a list of events, the newest first: the last row read is the oldest."""
+    cursor = Cursor(column="at", as_="instant", sorted=False)
+    events = Things(key=("id",), mode="incremental", cursor=cursor, **stream)
+    explode = "v" if "group_by" in stream else None
+    pages = [NEW | new], [OLD | old]
+    batches = [RawBatch.json(page, source=f"p{number}", explode=explode) for number, page in enumerate(pages)]
+    scan, _ = scanned(events, batches, tmp_path)
+    if expected is None:
+        assert scan.latest[DELETED].to_list() == [True]
+    else:
+        assert expected in str(records(scan)[0].json())
 
 
 def test_order_by_selects_the_latest_row_in_any_order_of_files(tmp_path: Path) -> None:

@@ -98,6 +98,20 @@ def test_nothing_of_a_list_that_may_lack_rows_is_joined() -> None:
         places(pulled_batches(bound(type("Single", (Lines,), {"group_by": None}), total=9), None))
 
 
+class Exploded(Lines):
+    """A page of orders with their lines, of which some have no id, and one is there twice."""
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[Any]:
+        listed = [(1, 2), (2, 1), (1, 2), (None, 1), (None, 1), (3, 0)]
+        orders = [{"id": key, "lines": [{"line": n} for n in range(lines)]} for key, lines in listed]
+        yield RawBatch.json(orders, source="page", explode="lines", keeps_empty=True)
+
+
+def test_an_object_that_a_page_lists_twice_is_another_version_of_its_group() -> None:
+    """Its rows are no further rows of the first one; those without a key are rejected where they are."""
+    assert places(pulled_batches(bound(Exploded), None)) == [("page", [1, 2, 3, 6, 7, 8]), ("page#2", [4, 5])]
+
+
 def test_deleted_keys_do_not_divide_what_is_joined() -> None:
     """They may come before all rows, after them, and after a checkpoint."""
     first: Batch = [1], []

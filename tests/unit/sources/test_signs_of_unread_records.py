@@ -221,6 +221,11 @@ def test_a_warning_of_an_outage_beside_no_records_is_an_error(warnings: Any) -> 
         {"maintenance": True},
         {"responseStatus": {"errorCode": "Throttled"}},
         {"status": {"error_code": 1008}},
+        {"err": "lost"},
+        {"result": "KO"},
+        {"status": "NOK"},
+        {"msg": "the session has expired"},
+        {"ResponseMetadata": {"HTTPStatusCode": 503}},
     ],
     ids=str,
 )
@@ -233,7 +238,7 @@ def test_an_error_beside_an_empty_list_is_not_its_end(beside: dict[str, Any]) ->
         assert read(PageNumber("/items"), {"items": ITEMS, **beside}, {"items": [], **beside}) is None
 
 
-BELOW = ["/errmsg", "/responseStatus/errorCode", "/status/error_code"]
+BELOW = ["/errmsg", "/responseStatus/errorCode", "/status/error_code", "/ResponseMetadata/HTTPStatusCode"]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +250,12 @@ BELOW = ["/errmsg", "/responseStatus/errorCode", "/status/error_code"]
         {"success": "true", "code": 1, "errorDescription": "none of them", "maintenance": False, "status": 0},
         {"code": 404, "status": "unlimited", "type": "default", "result": "transferred", "fault": None},
         {"code": "00000", "ret": "SUCCESS", "status": {"code": 200, "error_code": 0, "error_message": None}},
+        {
+            "err": None,
+            "result": "OK",
+            "msg": "no sessions that have not expired",
+            "ResponseMetadata": {"HTTPStatusCode": 200},
+        },
         {"status": True, "responseStatus": {"errors": [], "errorCode": ""}, "error": {"code": 0, "message": ""}},
     ],
 )

@@ -62,11 +62,13 @@ class OpenLists:
         incomplete: Why some of these may be cut or old, so that no cursor moves that needs all of their records.
         in_pages: Streams whose list had several pages. A record that left it may have moved others to a page that was
             read already, so that a second reading must lack the missing records, too.
+        joined: Streams whose records are made of rows that may be on several pages of a list.
     """
 
     def __init__(self) -> None:
         self.reader = ""
         self.begun, self.unproved, self.in_pages = set[str](), set[str](), set[str]()
+        self.joined = set[str]()
         self.doubted, self.incomplete = dict[str, str](), dict[str, str]()
         self._read = defaultdict[str, list[ListEvidence | None]](list)
         self._latest = 0  # number of lists that were begun while none was open
@@ -100,7 +102,7 @@ class OpenLists:
         return self._latest if self._read[self.reader] else None
 
     def forget_stream(self, stream: str) -> None:
-        for known in (self.begun, self.unproved, self.in_pages):
+        for known in (self.begun, self.unproved, self.in_pages, self.joined):
             known.discard(stream)
         self.doubted.pop(stream, None)
         self.incomplete.pop(stream, None)

@@ -29,20 +29,20 @@ _SHARDS = "failed", "total", "successful"
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 # The following count beside an empty list only, and if no page with records had the same.
 _FAULT = re.compile(
-    "(has|is)?(errors?|fail(ed|ures?)?)|(error|fault)response|faults?|exceptions?"
+    "(has|is)?(errors?|err|fail(ed|ures?)?)|(error|fault)response|faults?|exceptions?"
     "|(err|error|fault|exception)(s|no|number|codes?|types?|name|key|status|reason|list|count)"
     "|(is|in|under)?maintenance(mode)?|throttled|(is)?ratelimited|(rate|call|quota)?limit(exceeded|reached)|quotaexceeded"
 )
 _TEXT_OF_FAULT = re.compile(
     "(err|error|fault|exception|failure)s?(msgs?|messages?|texts?|descriptions?|details?|info|string)"
 )
-_CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(response)?status")
+_CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(response)?status(code)?")
 _STATUS = re.compile("(response|result|return|request|api)?status|result|outcome|state|stat|ack|type")
-_REPORT = re.compile("(response|request|result|api)(status|header)|status")  # objects with such members
+_REPORT = re.compile("(response|request|result|api)(status|header|metadata)|status")  # objects with such members
 _FAILURE = re.compile(
     r"(?<!\bno_)(?<!\b0_)(?<!without_)error|fail|(?<!de)fault|exceed|exception|rate_?limit|over_?(query_?|rate_?)?limit"
     "|throttl|too_?many|timed?_?out|quota|(request|access|permission)_?denied|unavailable|maintenance|forbidden"
-    "|unauthori[sz]ed|busy|invalid(?!_page)|overload"
+    "|unauthori[sz]ed|busy|invalid(?!_page)|overload|^(ko|nok|not_ok)$|(token|session|key|licen[cs]e|login)_(is_|has_)?expired"
 )
 _BESIDE_FAULT = re.compile(  # what else an answer has that only reports an error, such as a problem (RFC 9457)
     "title|instance|path|(time)?stamp|(request|trace|correlation|log|debug)id|retry(after)?|jsonrpc|version"
@@ -312,20 +312,23 @@ def error_of_empty_list(
     return signs_of_empty_list(answer, records, ignored, other).error
 
 
-def error_in_place_of_record(
+def sign_of_incomplete_record(
     answer: ApiAnswer, place: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer* reports an error in place of the one record at *place*, or None.
+    """Return what shows that *answer* has an error in place of the one record at *place*, or a part of it, or None.
 
-    Without a place the answer is the record, which may have an error of its own: it is none if it has nothing else, and
-    the record in *other* has other members.
+    A list there has the rows of one record. Without a place the answer is the record, which may have an error of its
+    own: it is none if it has nothing else, and the record in *other* has other members.
     """
     if answer.status in _NO_RECORD:
         return _NO_RECORD[answer.status]
     found = answer.at(place)
-    is_empty = not found or (isinstance(found, dict) and all(value is None for value in found.values()))
-    if place or is_empty:
-        return error_of_empty_list(answer, place, ignored, other) if is_empty else None
+    if not found or (isinstance(found, dict) and all(value is None for value in found.values())):
+        return error_of_empty_list(answer, place, ignored, other)
+    if isinstance(found, list):
+        return signs_of_empty_list(answer, place, ignored, left_out=len(found)).sign_of_more_records()
+    if place:
+        return signs_of_empty_list(answer, place, ignored, left_out=1).error
     if not isinstance(found, dict) or (
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
@@ -346,8 +349,8 @@ def _sign_of_member(name: str, value: Any) -> tuple[str, Any] | None:
         return found
     if plain in _FIRST and value is False:
         return "previous", True
-    if plain in {"link", "links"} and isinstance(value, list):
-        return "next", any(map(_is_next_link, value))
+    if plain in pagination_members.LINKS and isinstance(value, list):
+        return "next", any(map(pagination_members.is_next_link, value))
     return ("error", None) if _reports_error(plain, value) else None
 
 
@@ -484,15 +487,6 @@ def _says_failure(value: Any) -> bool:
 
 def _says_no_records(value: Any) -> bool:
     return isinstance(value, str | list) and _NONE_LEFT.search(str(value).lower()) is not None
-
-
-def _is_next_link(link: Any) -> bool:
-    if not isinstance(link, Mapping):
-        return False
-    relation = link.get("rel", link.get("relation"))
-    relations = relation if isinstance(relation, list) else [relation]
-    is_next = any(isinstance(each, str) and "next" in each.lower().split() for each in relations)
-    return is_next and bool(link.get("href", link.get("url", True)))
 
 
 def _link_or_none(field: str, relation: str) -> str | None:

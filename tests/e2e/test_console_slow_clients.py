@@ -1,10 +1,12 @@
-"""A scheduler that serves the console as well, and clients that send slowly, do not read, or send without a pause."""
+"""A scheduler that serves the console too: its process, and clients that send slowly, do not read, or never pause."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import resource
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -67,6 +69,31 @@ def answered(base_url: str, path: str) -> bool:
         return False
 
 
+def process_of_console(processes: Watched) -> int:
+    (pid,) = processes.pids
+    (found,) = (each for path in Path(f"/proc/{pid}/task").glob("*/children") for each in path.read_text().split())
+    return int(found)
+
+
+def test_the_console_comes_again_and_ends_with_the_service(site: Site) -> None:
+    """It has a process of its own: once that is killed, it serves at the same address again; it survives no service."""
+    every_second(site)
+    with Watched(site, "--console", "0") as processes:
+        (base_url,) = re.findall(r"console at (http://\S+)", processes.log)
+        killed, (service,) = process_of_console(processes), processes.pids
+        os.kill(killed, signal.SIGKILL)
+        processes.until(lambda: "the console's process has ended with -9; it is started again" in processes.log)
+        processes.until(lambda: answered(base_url, f"/t/{site.tenant}"))
+        again = process_of_console(processes)
+        assert again != killed
+        processes.kill(service)
+        processes.until(lambda: not Path(f"/proc/{again}").exists() or is_zombie(again))
+
+
+def is_zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 def test_slow_clients_delay_no_run_and_keep_nobody_out(site: Site) -> None:
     """With 256 open files: runs begin on time and deliver, pages are answered to others, and the log is not filled."""
     every_second(site)
@@ -127,7 +154,7 @@ def test_pipelined_requests_delay_no_run_and_take_no_memory(site: Site) -> None:
     every_second(site)
     with Watched(site, "--console", "0") as processes:
         (base_url,) = re.findall(r"console at (http://\S+)", processes.log)
-        (pid,) = processes.pids
+        pid = process_of_console(processes)
         processes.until(lambda: answered(base_url, f"/t/{site.tenant}/settings"))
         before = resident_mb(pid)
         with pipelined(base_url, f"/t/{site.tenant}/settings"):

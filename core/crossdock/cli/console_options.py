@@ -46,6 +46,21 @@ class ConsoleOptions(NamedTuple):
         ) as url:
             yield url
 
+    @contextmanager
+    def served_beside(
+        self, files: Sequence[Path], pattern: str | None, allowed_hosts: Sequence[str], warn: Callable[[str], None]
+    ) -> Iterator[str | None]:
+        """Do the same from a process of its own, for the config in *files*, or a fleet whose base it is."""
+        if self.address is None:
+            yield None
+            return
+        from crossdock.console import own_process
+        from crossdock.console.protection import Protection
+
+        console = own_process.Console(files, pattern, *self.address, allowed_hosts, Protection(*self[1:]))
+        with own_process.served(console, warn) as url:
+            yield url
+
 
 _PROTECTION = (
     click.option("--tls-certificate", type=_FILE, metavar="FILE", help="PEM file of the certificate, with its chain."),

@@ -8,14 +8,13 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options, fleet_tenants
+from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.project_and_state import load
 from crossdock.cli.service import ServiceOptions, health_option, interruptible_service, log_format_option, serve
@@ -220,8 +219,8 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         if options.console is not None:
-            found = partial(fleet_tenants, pattern, base_files)
-            url = stack.enter_context(options.console.served(found, options.allowed_hosts))
+            hosts, warn = options.allowed_hosts, stderr_log.log_warning
+            url = stack.enter_context(options.console.served_beside(base_files, pattern, hosts, warn))
             if url is not None:
                 stderr_log.LOGGER.info("serving the console at %s", url)
         service = FleetService(

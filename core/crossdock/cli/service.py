@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from crossdock.cli.console_options import ConsoleOptions, single_tenant
+from crossdock.cli.console_options import ConsoleOptions
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.errors import ConfigError, CrossdockError, text_with_code
@@ -94,8 +94,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         if options.console is not None:
-            found = partial(single_tenant, (config, *loaded.overrides))
-            url = stack.enter_context(options.console.served(found, options.allowed_hosts))
+            files, warn = (config, *loaded.overrides), stderr_log.log_warning
+            url = stack.enter_context(options.console.served_beside(files, None, options.allowed_hosts, warn))
             if url is not None:
                 stderr_log.LOGGER.info("serving the console at %s", url)
         worker = receiver = None

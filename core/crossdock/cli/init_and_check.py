@@ -45,12 +45,15 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 
 def _create_state(loaded: Project) -> tuple[State, str]:
-    created = loaded.init()
+    before = loaded.init()
     from crossdock.state.db.database_errors import url_without_password
+    from crossdock.state.db.schema import VERSION
 
     url, pin = url_without_password(loaded.state_url), loaded.pinned_tenant
-    document: State = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
-    text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
+    document: State = {"state": url, "made": before == 0, "base_url": pin.base_url, "tenant": pin.tenant}
+    upgraded = f"upgraded from version {before} to {VERSION}"
+    what = "already exists" if before is None else upgraded if before else "created"
+    text = f"state {what}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
     return document, text
 
 

@@ -157,7 +157,7 @@ def init(config: Config) -> bool:
         ConfigError: If the config is invalid.
         StateError: If the state cannot be created, or is that of another platform or tenant.
     """
-    return load(config).init()
+    return load(config).init() == 0
 
 
 def plan(

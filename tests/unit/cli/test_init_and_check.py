@@ -12,9 +12,11 @@ import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.config.project.connections import Connection
+from crossdock.config.project.project import Project
 from crossdock.errors import RemoteError
 from crossdock.sandbox import SandboxServer
 from crossdock.sandbox.openapi_document import document
+from crossdock.state.db.schema import VERSION
 
 CUSTOMERS = """\
       customers:
@@ -58,12 +60,14 @@ def checked(site: CommandLine) -> tuple[object, dict[str, tuple[bool, str]]]:
     return result.code, {item["subject"]: (item["ok"], item["text"]) for item in result.json["findings"]}
 
 
-def test_init_creates_a_state_once(command_line: CommandLine) -> None:
-    """A second time it says that the state is there."""
+def test_init_creates_a_state_once(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second time it says that the state is there, and of an older one from which version it was upgraded."""
     assert command_line.run("init", "--json").json["made"] is False
     assert "state already exists: sqlite:///" in command_line.run("init").out
     (command_line.folder / "state.db").unlink()
     assert "state created: sqlite:///" in command_line.run("init").out
+    monkeypatch.setattr(Project, "init", lambda _: 7)
+    assert f"state upgraded from version 7 to {VERSION}: sqlite:///" in command_line.run("init").out
 
 
 def test_check_reports_each_test(command_line: CommandLine) -> None:

@@ -273,15 +273,22 @@ class Project:
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
         return PurgeTimes.at(now, older_than, keys_kept_s=int(kept_s))
 
-    def init(self) -> bool:
-        """Create the state and return True, or upgrade an existing one. The audit log has both."""
+    def init(self) -> int | None:
+        """Create or upgrade the state, and return the version that it had, 0 if there was none.
+
+        None if nothing was to do. The audit log has what was done.
+        """
+        found: int | None = None
 
         def log(tx: Transaction, version: int) -> None:
+            nonlocal found
+            found = version
             before = {"version": version} if version else None
             entry = AuditEntry.new("init", "state", at=SystemClock().now(), before=before, after={"version": VERSION})
             tx.audit_log.put(entry)
 
-        return create_or_upgrade(self.state_url, self.pinned_tenant, log)
+        create_or_upgrade(self.state_url, self.pinned_tenant, log)
+        return found
 
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pinned_tenant, read_only=read_only, keys=self.beside_spool("keys"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import pytest
@@ -41,3 +43,14 @@ def served(server: S) -> Iterator[S]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def free_port() -> int:
+    """A port that is free now, for processes that follow each other on it.
+
+    It is below those that the system gives to connections and to servers on port 0, which could take it meanwhile.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with suppress(OSError), socket.create_server(("", port)):
+            return port

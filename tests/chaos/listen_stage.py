@@ -26,6 +26,7 @@ from tests.e2e.project_folder import UNPACED, in_process
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.versioned_shop import VersionedShop, connection
 from tests.partners.webhook_sender import signature
+from tests.servers import free_port
 from tests.waiting import eventually
 
 from crossdock.config.project import project
@@ -51,12 +52,6 @@ def signed(secret: str, body: bytes, *, name: str, at: float | None = None) -> d
 def body_of(stream: str, key: str) -> bytes:
     """The body of a webhook that tells of a change of one record."""
     return json.dumps({"type": f"{stream}.changed", "data": {"id": key}}).encode()
-
-
-def free_port() -> int:
-    """A port that is free now, for processes that follow each other on it."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def slow_body(port: int) -> socket.socket:

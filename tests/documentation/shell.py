@@ -21,12 +21,12 @@ from typing import Any, Self
 
 import httpx
 from tests.chaos import processes
-from tests.chaos.listen_stage import free_port
 from tests.documentation import foreign_programs, shell_programs
 from tests.documentation.fences import ROOT
 from tests.documentation.services import Service, answered, service_of, words_and_options
 from tests.documentation.worlds import World, name_the_partner
 from tests.partners.token_project import address_in
+from tests.servers import free_port
 from tests.waiting import WITHIN_S, eventually
 
 PORTS = re.compile(r"\b(8080|8090|8400|8500|9000|9464)\b")  # that pages use; the test takes free ones

@@ -19,12 +19,13 @@ from unittest import mock
 import httpx
 import trustme
 import yaml
-from tests.chaos.listen_stage import free_port, new_secret
+from tests.chaos.listen_stage import new_secret
 from tests.documentation.fences import fences
 from tests.documentation.partner import Partner
 from tests.e2e.project_folder import in_process
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.token_vendor import CLIENT, TokenVendor
+from tests.servers import free_port
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.sandbox.fault_injection import Fault, FaultSet

@@ -14,7 +14,6 @@ import pytest
 from tests.chaos.listen_stage import (
     ListenStage,
     body_of,
-    free_port,
     hang_up,
     listen_stage,
     new_secret,
@@ -26,7 +25,7 @@ from tests.chaos.processes import CROSSDOCK
 from tests.chaos.soon_asking import SOON_ASKING
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
-from tests.servers import require
+from tests.servers import free_port, require
 from tests.waiting import eventually
 
 from crossdock.testing.postgres_server import PostgresServer

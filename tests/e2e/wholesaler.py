@@ -19,11 +19,12 @@ import httpx
 import pytest
 import yaml
 from tests.chaos import processes
-from tests.chaos.listen_stage import body_of, free_port, new_secret, signed
+from tests.chaos.listen_stage import body_of, new_secret, signed
 from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import PERSON, Result, Site
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.versioned_shop import VersionedShop, connection
+from tests.servers import free_port
 from tests.waiting import eventually
 
 from crossdock.config.project import project

@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.chaos.listen_stage import ListenStage, free_port, listen_stage, signed
+from tests.chaos.listen_stage import ListenStage, listen_stage, signed
 from tests.documentation.fences import DOCS, fences_of
 from tests.plain_browser import Page
 from tests.reverse_proxies import CONSOLE, HOOKS, Caddy, Nginx, ReverseProxy
-from tests.servers import require
+from tests.servers import free_port, require
 from tests.waiting import eventually
 
 from crossdock.console.people import ALL_TENANTS, Role

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import counted, instant_text, minute_text
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
 
@@ -92,7 +91,7 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
             run.id,
             run.job or run.command or "",
             run.business_date,
-            f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}Z",
+            minute_text(run.started_at),
             run.duration,
             run.status,
             "" if run.open is None else run.open.total,

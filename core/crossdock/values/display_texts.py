@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +44,11 @@ def instant_text(at: datetime) -> str:
     """Format *at*, which is aware, in its own time zone: ``2026-03-01 05:00:07Z`` or ``2026-03-01 06:00:07+01:00``."""
     text = at.isoformat(" ", "seconds")
     return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
+
+
+def minute_text(at: datetime) -> str:
+    """Format *at*, which is aware, to the minute in UTC: ``2026-03-01 05:00Z``."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
 
 
 def duration_text(duration: timedelta | float) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.long.orchestrators.environments import free_port, process, variables
+from tests.long.orchestrators.environments import process, variables
+from tests.servers import free_port
 from tests.waiting import WITHIN_S, eventually
 
 _SETTINGS = {

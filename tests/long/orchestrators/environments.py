@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,11 +55,6 @@ def page_files(page: str) -> Mapping[str, str]:
 def write_page_files(page: str, folder: Path) -> None:
     for name, text in page_files(page).items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.long.orchestrators.environments import free_port, process, variables
+from tests.long.orchestrators.environments import process, variables
+from tests.servers import free_port
 from tests.waiting import eventually
 
 _TRIES = 10  # a server whose SQLite database is locked for too long answers 503

@@ -196,16 +196,28 @@ class ScheduledRuns:
 
     def skip(self, skipped: Sequence[SkippedRun], *, at: datetime, recipients: Sequence[Recipients] = ()) -> None:
         """Record runs as not executed, *recipients* to be notified of failed ones. A killed one is not run again."""
+        recorded, new = self._recorded_among(skipped), list[dict[str, Any]]()
         for each in skipped:
-            known = self.get(each.job, each.due, each.business_date)
+            known = recorded.get((each.job, each.due, each.business_date))
             if each.status == "failed" and (known is None or not known.finished):
                 self._record_skipped_as_failed(each, at, recipients)
             if known is None:
                 values = {"status": each.status, "attempts": 0, "note": each.note, "finished_at": at}
-                self._connection.execute(insert(table).values(**_key_columns(each), **values))
+                new.append(_key_columns(each) | values)
             elif not known.finished:
                 why = "was killed" if known.run_id is None else "could not begin"
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
+        if new:
+            self._connection.execute(insert(table), new)
+
+    def _recorded_among(self, runs: Sequence[SkippedRun]) -> dict[tuple[str, datetime, date], ScheduledRun]:
+        """Return what is recorded in the spans of *runs*, of which a job may have missed ten thousands."""
+        found = dict[tuple[str, datetime, date], ScheduledRun]()
+        for job in dict.fromkeys(run.job for run in runs):
+            due = [run.due for run in runs if run.job == job]
+            query = select(*_FIELDS).where(table.c.job == job, table.c.due.between(min(due), max(due)))
+            found |= {(each.job, each.due, each.business_date): each for each in self._rows(query)}
+        return found
 
     def _record_skipped_as_failed(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
         """Store a run with the reason. It is not that of the row, as it was not executed: see `previous`."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crossdock.mapping import convert
     from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
-    from crossdock.mapping.stream_facts import FailureLimits, GoneLimits
+    from crossdock.mapping.stream_declaration import FailureLimits, GoneLimits
     from crossdock.resources import (
         Address,
         CustomerDraft,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "values.config_models": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
-    "mapping.stream_facts": "FailureLimits GoneLimits",
+    "mapping.stream_declaration": "FailureLimits GoneLimits",
     "config.declared_streams": "DeclaredStream StreamConfig",
     "config.schedules": "Schedule",
     "errors": "CrossdockError RecordError RefusedError",

@@ -17,7 +17,7 @@ from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, partial_model
-from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
+from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamFacts
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json

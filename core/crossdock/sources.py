@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
-    from crossdock.mapping.stream_facts import AdoptBy, OpenUntil, Reread
+    from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit import RateLimit
-    from crossdock.pacing.retry_after import stated_wait_s
+    from crossdock.pacing.throttling import stated_wait_s
     from crossdock.reading.formats.delimited_layout import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
     from crossdock.reading.transport.http_auth import BasicAuth, BearerAuth, HeaderAuth, TimedAuth
-    from crossdock.reading.transport.http_connection_settings import HttpConnection
+    from crossdock.reading.transport.proxy_and_certificates import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_connection import OldAlgorithm
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
@@ -70,11 +70,11 @@ _NAMES = {
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
     "mapping.own_external_ids": "NameForm Ours",
-    "mapping.stream_facts": "AdoptBy OpenUntil Reread",
+    "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
     "values.records": "Proof",
     "pacing.rate_limit": "RateLimit",
-    "pacing.retry_after": "stated_wait_s",
+    "pacing.throttling": "stated_wait_s",
     "reading.sources.api": "Api",
     "reading.sources.api_client": "ApiClient",
     "reading.sources.api_request": "ApiAnswer ApiRequest",
@@ -86,7 +86,7 @@ _NAMES = {
     "reading.transport.client_assertions": "ClientAssertion SignatureAlgorithm",
     "reading.transport.http_auth": "BasicAuth BearerAuth HeaderAuth TimedAuth",
     "reading.transport.token_auth": "ClientCredentialsAuth LoginAuth RefreshTokenAuth",
-    "reading.transport.http_connection_settings": "HttpConnection",
+    "reading.transport.proxy_and_certificates": "HttpConnection",
     "reading.sources.file_archiving": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
     "reading.sources.file_listing": "check_intake",

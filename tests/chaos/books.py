@@ -29,7 +29,7 @@ from crossdock.state import Intent, RecordFilter, State, StateUrl, Transaction
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
-from crossdock.writing.delivery import operator_actions
+from crossdock.writing.delivery import operator_decisions
 from crossdock.writing.delivery.senders import SendBatch, Senders
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
@@ -324,16 +324,16 @@ class World:
         def decide(tx: Transaction) -> int:
             found = [
                 intent
-                for intent in operator_actions.undecided_intents(tx, RecordFilter())
+                for intent in operator_decisions.undecided_intents(tx, RecordFilter())
                 if intent.identity.stream in streams
             ]
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
-                    operator_actions.settle_as_not_delivered(tx, [intent], at=self.clock.now())
+                    operator_decisions.settle_as_not_delivered(tx, [intent], at=self.clock.now())
                 else:
                     is_new = intent.operation == "create"
-                    operator_actions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
+                    operator_decisions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
             return len(found)
 
         with self.project.exclusive_state() as state:
@@ -348,7 +348,7 @@ class World:
                 tx.dead_letters.rejected_matching(choice),
                 tx.waiting_records.matching(choice),
             )
-            operator_actions.drop(tx, *found, [], at=self.clock.now())
+            operator_decisions.drop(tx, *found, [], at=self.clock.now())
 
         self.mend(drop)
 

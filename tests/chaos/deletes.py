@@ -15,7 +15,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
 from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
 

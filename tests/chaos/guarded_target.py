@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from tests.chaos.mappings import BenchSettings, Row, batch
 
 from crossdock import Context, RawBatch, Record, Stream
-from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.pacing.rate_limit import LimitEstimate
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources.api import Api

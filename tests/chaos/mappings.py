@@ -25,7 +25,7 @@ from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
-from crossdock.mapping.stream_facts import FailureLimits
+from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.printable import BLANKS
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_result import PlanListener, PlanResult

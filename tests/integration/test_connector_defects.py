@@ -15,7 +15,7 @@ from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.delta import source_units
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_url
 from crossdock.values.records import LINE, Proof
 from crossdock.writing.delivery.senders import Senders

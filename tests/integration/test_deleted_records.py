@@ -14,7 +14,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordError, Stream
 from crossdock.errors import ConfigError, RemoteError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
 from crossdock.values.records import with_paths

@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
-from crossdock.mapping.stream_facts import OrderColumns
+from crossdock.mapping.stream_declaration import OrderColumns
 from crossdock.state import StateUrl
 
 SUMMER, WINTER = "2026-10-25T02:30:00+02:00", "2026-10-25T02:10:00+01:00"  # the second is 40 minutes later

@@ -14,7 +14,7 @@ from tests.examples import examples
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
-from crossdock.mapping.stream_facts import ChangeLimits
+from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.resources import ResourceName
 from crossdock.runs import read_parts
 from crossdock.runs.planning.awaiting_parents import AwaitingParents

@@ -12,7 +12,7 @@ from tests.chaos import deletes, killed_platform_reads, killed_reads, vendors
 from tests.chaos.chance import chaos_seed
 from tests.chaos.deletes import STREAMS, Way
 
-from crossdock.mapping.stream_facts import OnGone
+from crossdock.mapping.stream_declaration import OnGone
 from crossdock.state import parse_url
 
 

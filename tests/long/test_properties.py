@@ -29,7 +29,7 @@ from tests.unit.sources.test_source_allowance import (
     of_any_silent_bucket,
 )
 
-from crossdock.mapping.stream_facts import OnGone
+from crossdock.mapping.stream_declaration import OnGone
 
 __all__ = ["world"]  # a fixture
 

@@ -8,7 +8,7 @@ import pytest
 from tests.chaos import deletes
 from tests.chaos.deletes import Way
 
-from crossdock.mapping.stream_facts import OnGone
+from crossdock.mapping.stream_declaration import OnGone
 from crossdock.state import parse_url
 
 

@@ -15,7 +15,7 @@ from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, 
 from crossdock.errors import ConnectorError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import FailureLimits, removal_problem
+from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext

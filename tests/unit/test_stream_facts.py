@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
-from crossdock.mapping.stream_facts import AdoptBy, OnGone, adoption_problem, removal_problem
+from crossdock.mapping.stream_declaration import AdoptBy, OnGone, adoption_problem, removal_problem
 from crossdock.resources import CustomerDraft
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, StreamConfig
-from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
+from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_models import duration_schema, finding_at, is_duration
 from crossdock.values.time_zones import check_zone_name

@@ -19,7 +19,7 @@ from crossdock import (
     Stream,
     WarehouseBinDraft,
 )
-from crossdock.mapping.stream_facts import ChangeLimits
+from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values.decimal_context import default_decimal_context
 from crossdock_connectors.mapping_versions import mapping_version_of

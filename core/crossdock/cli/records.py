@@ -201,13 +201,13 @@ def drop_(
 def _drop_records(
     loaded: Project, choice: RecordFilter, state: str | None, change: Change, *, yes: bool
 ) -> tuple[int, str]:
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
         chosen, doubtful = _records_to_drop(tx, choice, state), _intents_in_doubt(tx, choice, state)
     number = _number_to_drop(chosen)
     if choice.key is not None or not number:
-        operator_actions.check_not_in_doubt(doubtful)
+        operator_decisions.check_not_in_doubt(doubtful)
     if not number:
         raise ConfigError(
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
@@ -224,7 +224,7 @@ def _drop_records(
                 hint="list them and try again",
                 code="selection_changed",
             )
-        operator_actions.drop(tx, *now, at=at)
+        operator_decisions.drop(tx, *now, at=at)
         only = {"reason": choice.code, "file": choice.source}
         before = _numbers_by_state(chosen) | {name: value for name, value in only.items() if value}
         change.store(tx, before=before, after={"dropped": number})
@@ -276,10 +276,10 @@ def _numbers_text(chosen: Chosen) -> str:
 
 def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -> Chosen:
     """Return what to drop: a pending operation only by its key, and no waiting record whose first step is in doubt."""
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     others = choice.code is None
-    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.undecided_intents(tx, choice)}
+    doubtful = {(each.identity.stream, each.identity.key) for each in operator_decisions.undecided_intents(tx, choice)}
     waiting = tx.waiting_records.matching(choice) if state in {None, "waiting"} and others else []
     found = (
         tx.dead_letters.rejected_matching(choice) if state in {None, "rejected"} else [],
@@ -287,11 +287,11 @@ def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -
     )
     if any(found) or choice.key is None or state is not None or not others:
         return *found, []
-    return [], [], operator_actions.pending_intents(tx, choice)
+    return [], [], operator_decisions.pending_intents(tx, choice)
 
 
 def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}
-    return operator_actions.undecided_intents(tx, choice) if is_meant else []
+    return operator_decisions.undecided_intents(tx, choice) if is_meant else []

@@ -60,7 +60,7 @@ def resolve_(
     """
     from crossdock.runs.audited_changes import logged_change
     from crossdock.runs.open_records import filter_of_options
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     if stream is None:
         raise ConfigError(
@@ -79,7 +79,7 @@ def resolve_(
     with logged_change(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
-            operator_actions.check_target_id(intents, delivered_as)
+            operator_decisions.check_target_id(intents, delivered_as)
         if delivered_as is not None:
             text = _look_up_and_describe_id(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)
@@ -103,7 +103,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     from crossdock.delta.fingerprint import key_hashes
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.open_records import filter_of_options
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()
     scope = loaded.scope_by_stream.get(stream)
@@ -114,7 +114,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     def reopen(tx: Transaction, change: Change) -> Intent:
         before = [each.status for each in tx.intents.of_record(scope, key_hash)[-1:]]
-        intent = operator_actions.reopen(tx, scope, key_hash, at=at)
+        intent = operator_decisions.reopen(tx, scope, key_hash, at=at)
         change.store(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
@@ -124,10 +124,10 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
 
 def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
-        intents = operator_actions.undecided_intents(tx, choice)
+        intents = operator_decisions.undecided_intents(tx, choice)
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
@@ -154,12 +154,12 @@ def _resolve(
     *,
     not_delivered: bool,
 ) -> None:
-    from crossdock.writing.delivery import operator_actions
+    from crossdock.writing.delivery import operator_decisions
 
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_actions.undecided_intents(tx, choice)
+        intents = operator_decisions.undecided_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError(
                 "other records are in doubt by now; nothing was changed", hint="try again", code="selection_changed"
@@ -168,9 +168,9 @@ def _resolve(
         for intent, named in zip(intents, shown, strict=True):
             intent.target_id = intent.target_id or named.target_id
         if not_delivered:
-            operator_actions.settle_as_not_delivered(tx, intents, at=at)
+            operator_decisions.settle_as_not_delivered(tx, intents, at=at)
         else:
-            operator_actions.settle_as_delivered(tx, intents, delivered_as, at=at)
+            operator_decisions.settle_as_delivered(tx, intents, delivered_as, at=at)
         decision = {"not delivered" if not_delivered else "delivered": len(intents)}
         change.store(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
 

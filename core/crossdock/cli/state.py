@@ -105,7 +105,7 @@ def restored(config: Path, *, as_json: bool) -> None:
 
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
-    from crossdock.mapping.stream_facts import PLATFORM
+    from crossdock.mapping.stream_declaration import PLATFORM
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.comparison_after_restore import verifiable_resources
 

@@ -30,7 +30,7 @@ from crossdock.mapping.lookups_and_joins import Join, Lookup
 from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.mapping.stream_facts import (
+from crossdock.mapping.stream_declaration import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     PLATFORM,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from crossdock.connector import Settings
-from crossdock.reading.transport.http_connection_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.values.config_models import MAX_S, BaseUrl
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from crossdock.reading.transport.http_connection_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.values.addresses import check_mailbox, check_web_address, is_loopback, query_has_secret
 from crossdock.values.config_models import ConfigModel, HostName, Secret, SecretRef
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_actions
-from crossdock.console.audit import subject_cell
+from crossdock.console.audit_log_page import subject_cell
 from crossdock.console.code_page import error_codes_in, meanings
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand

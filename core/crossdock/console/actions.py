@@ -9,7 +9,7 @@ from crossdock.console.people import Role
 from crossdock.console.started_commands import PLAN
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, with_code
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.forecast import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, text_with_code, with_code
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import limit_text
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth

@@ -17,7 +17,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
 from crossdock.console.personal_data_access import log_access_if_shown
 from crossdock.console.record_actions import actions_of
-from crossdock.console.records import parent_address, project_or_problem, query_parameter
+from crossdock.console.record_list_pages import parent_address, project_or_problem, query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_lines, tried_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from crossdock.console.connection_facts import bucket_level_text
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import counted, duration_text, instant_text
 

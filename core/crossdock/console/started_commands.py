@@ -157,7 +157,7 @@ class StartedCommands:
                     sys.executable,
                     "-P",
                     "-m",
-                    "crossdock.console.started_process",
+                    "crossdock.console.exit_code_recorder",
                     str(folder),
                     str(lock),
                     *files,

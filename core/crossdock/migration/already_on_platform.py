@@ -15,7 +15,7 @@ import polars as pl
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import READS, SourceContext, run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader

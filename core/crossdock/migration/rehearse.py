@@ -10,7 +10,7 @@ from datetime import datetime
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyOnPlatform, PlannedCreates, find_already_on_platform
 from crossdock.migration.load_duration import next_allowed_instant, time_left
 from crossdock.migration.plan_counts import PlanCounts

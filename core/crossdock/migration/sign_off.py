@@ -10,7 +10,7 @@ from typing import NamedTuple
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status

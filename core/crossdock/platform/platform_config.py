@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_settings import InFlight, Retry
-from crossdock.reading.transport.http_connection_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching

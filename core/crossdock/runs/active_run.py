@@ -14,7 +14,7 @@ from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error, with_code
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, run_folder

@@ -14,7 +14,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.resource_types import CHANGED, external_id
-from crossdock.mapping.stream_facts import AdoptBy
+from crossdock.mapping.stream_declaration import AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName

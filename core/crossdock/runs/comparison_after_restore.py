@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName

@@ -12,7 +12,7 @@ from itertools import chain
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit import LimitEstimate

@@ -12,7 +12,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.own_external_ids import own_key_texts
-from crossdock.mapping.stream_facts import OpenUntil
+from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
 from crossdock.values.record_keys import key_parts_of

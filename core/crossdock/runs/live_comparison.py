@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bindings_by_id import Bound, InDoubtResult, bindings_to
+from crossdock.runs.bindings_by_target_id import Bound, InDoubtResult, bindings_to
 from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State

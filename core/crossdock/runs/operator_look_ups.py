@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance
-from crossdock.pacing.retry_after import wait_before_retry_s
+from crossdock.pacing.throttling import wait_before_retry_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session

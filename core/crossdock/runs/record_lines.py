@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.config.project.project import Project
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.record_trace import RecordHistory
 from crossdock.state import Transaction
 from crossdock.values import exact_json

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.effective_config import effective_of
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.allowance import Allowance, BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, CrashMarker

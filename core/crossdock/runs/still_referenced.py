@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bindings_by_id import Bound
+from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.unrecorded_references import unrecorded_references
 from crossdock.state import Binding, Scope, State

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.comparison_after_restore import written_resources
 from crossdock.runs.run_input import RunInputFactory

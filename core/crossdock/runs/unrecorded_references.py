@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.bindings_by_id import Bound, bindings_to
+from crossdock.mapping.stream_declaration import PLATFORM
+from crossdock.runs.bindings_by_target_id import Bound, bindings_to
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.state import State, UnrecordedReference
 from crossdock.values.field_types import is_target_id

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.references import placeholder
 from crossdock.runs.run_report import expected_term

@@ -15,7 +15,7 @@ from crossdock.config.project.connections import BoundStream, Connection
 from crossdock.config.project.stream_class_checks import check_declaration
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake

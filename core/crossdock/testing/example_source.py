@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from crossdock.connector import Connector, Context, Settings, Stream
-from crossdock.mapping.stream_facts import GoneLimits
+from crossdock.mapping.stream_declaration import GoneLimits
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources.api import Api

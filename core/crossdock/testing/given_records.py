@@ -11,7 +11,7 @@ from unittest import SkipTest
 
 from crossdock.config.project.project import Project
 from crossdock.mapping.resource_types import external_id
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
 from crossdock.runs.planning.references import references_in

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from unittest import SkipTest
 
 from crossdock.config.project.connections import BoundStream, Connection
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.state import Scope

@@ -9,7 +9,7 @@ from tests.chaos.mappings import Bench, BenchSettings
 
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import RemoteError, UnavailableError
-from crossdock.mapping.stream_facts import GoneLimits, OpenUntil, Reread
+from crossdock.mapping.stream_declaration import GoneLimits, OpenUntil, Reread
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint, Cursor
 

@@ -10,7 +10,7 @@ from tests.chaos.mappings import Bench, open_bench
 from tests.integration.runs.silent_shop import Following, held, night
 
 from crossdock import Filter
-from crossdock.mapping.stream_facts import OpenUntil
+from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock.state import parse_url
 
 

@@ -13,7 +13,7 @@ from tests.integration.runs.silent_shop import Following, Rereading, Shop, held,
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import ConfigError
-from crossdock.mapping.stream_facts import OpenUntil, Reread
+from crossdock.mapping.stream_declaration import OpenUntil, Reread
 from crossdock.runs import runner
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_url

@@ -15,7 +15,7 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox.inbox_worker import InboxWorker

@@ -12,7 +12,7 @@ from tests.unit.console.visitor import visiting
 from tests.unit.migration.loaded_migration import loaded_project
 
 from crossdock.config.project.project import Project
-from crossdock.console import migration
+from crossdock.console import migration_pages
 from crossdock.migration import migration_status
 from crossdock.migration.migration_status import MigrationStatus
 from crossdock.state import Transaction
@@ -31,7 +31,7 @@ def test_a_page_comes_again_until_the_records_are_counted(
         assert may_end.wait(60)
         return count(tx, project, now)
 
-    monkeypatch.setattr(migration, "migration_status", slowly)
+    monkeypatch.setattr(migration_pages, "migration_status", slowly)
     with visiting(project.path) as visitor:
         html = visitor.html(f"/t/acme/{place}")
         assert "are being counted" in html

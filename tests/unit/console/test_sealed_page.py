@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.sealed_page import sealed, verified_digest
+from crossdock.console.page_seal import sealed, verified_digest
 from crossdock.errors import RefusedError
 
 CONTENT, DIGEST = sealed("<body>\n<h1>Größe</h1>\n<p>31.50 EUR</p>\n")

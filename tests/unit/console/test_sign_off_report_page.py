@@ -10,7 +10,7 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.console import sealed_page, sign_off_report_page
+from crossdock.console import page_seal, sign_off_report_page
 from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts
@@ -28,7 +28,7 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
 
 def page(report: Document) -> str:
     """The page as it is written."""
-    content, _ = sealed_page.sealed(sign_off_report_page.page(report))
+    content, _ = page_seal.sealed(sign_off_report_page.page(report))
     return content.decode()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.state import DeadLetterFacts, Intent, RecordFilter, RecordIdentity, Scope, State, Step, WaitingRecord
-from crossdock.writing.delivery import operator_actions
+from crossdock.writing.delivery import operator_decisions
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 STREAM = "wms.accounts"
@@ -44,7 +44,7 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return operator_actions.undecided_intents(tx, RecordFilter(STREAM))
+        return operator_decisions.undecided_intents(tx, RecordFilter(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
@@ -53,9 +53,9 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         with pytest.raises(ConfigError, match="is in doubt"):
-            operator_actions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
-        operator_actions.settle_as_not_delivered(tx, found, at=AT)
-        operator_actions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
+            operator_decisions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
+        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
+        operator_decisions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
         assert (tx.waiting_records.matching(RecordFilter(STREAM)), tx.intents.unsettled()) == ([], [])
@@ -65,7 +65,7 @@ def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
     """An operation that a person says did not happen keeps its key and is pending, without a first sending."""
     found = unsettled(state, intent(1))
     with state.begin() as tx:
-        operator_actions.settle_as_not_delivered(tx, found, at=AT)
+        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         (left,) = tx.intents.unsettled()
     assert (left.status, left.first_sent_at, left.idempotency_key) == ("pending", None, "key-1")
@@ -77,9 +77,9 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
             with pytest.raises(ConfigError, match="give the record's id"):
-                operator_actions.settle_as_delivered(tx, chosen, given, at=AT)
+                operator_decisions.settle_as_delivered(tx, chosen, given, at=AT)
         assert tx.bindings.counts_by_resource() == {}
-        operator_actions.settle_as_delivered(tx, found[:1], "acc_1", at=AT)
+        operator_decisions.settle_as_delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
         assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
@@ -93,9 +93,9 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
         one.status, one.first_sent_at = "pending", None
         tx.intents.add([one, intent(2)], run_id=run_id, fence=1, at=AT)
     with state.begin() as tx:
-        found = operator_actions.pending_intents(tx, RecordFilter(STREAM))
+        found = operator_decisions.pending_intents(tx, RecordFilter(STREAM))
         assert [each.identity.key for each in found] == ["K1"]
-        operator_actions.drop(tx, [], [], found, at=AT)
+        operator_decisions.drop(tx, [], [], found, at=AT)
     with state.begin() as tx:
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
         (dropped,) = tx.dead_letters.listed(limit=9, status="dropped")
@@ -109,10 +109,10 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
         each.status, each.target_id = status, each.identity.key  # type: ignore[assignment]  # two of its literals
     assert [each.identity.key for each in unsettled(state, *kept)] == ["K1"]
     with state.begin() as tx:
-        found = operator_actions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
+        found = operator_decisions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
         with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
-            operator_actions.drop(tx, [], [], found, at=AT)
-        operator_actions.check_target_id(found, None)
-        operator_actions.settle_as_not_delivered(tx, found, at=AT)
+            operator_decisions.drop(tx, [], [], found, at=AT)
+        operator_decisions.check_target_id(found, None)
+        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
-        assert [each.identity.key for each in operator_actions.pending_intents(tx, RecordFilter(STREAM))] == ["K2"]
+        assert [each.identity.key for each in operator_decisions.pending_intents(tx, RecordFilter(STREAM))] == ["K2"]

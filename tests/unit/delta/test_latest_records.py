@@ -22,7 +22,7 @@ from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.mapping.stream_facts import SuspiciousLimit
+from crossdock.mapping.stream_declaration import SuspiciousLimit
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally

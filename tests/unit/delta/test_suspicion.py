@@ -8,7 +8,7 @@ import pytest
 from tests.unit.delta.things import Things, batch, scanned
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.stream_facts import SuspiciousLimit
+from crossdock.mapping.stream_declaration import SuspiciousLimit
 
 ROWS = [{"K": "1", "V": "Bolt"}, {"K": "2", "V": "Stra\u00c3\u0178e"}, {"K": "4.00638E+12", "V": "x"}]
 

@@ -16,7 +16,7 @@ from crossdock.config import registry
 from crossdock.config.project.project import Project, load
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
-from crossdock.mapping.stream_facts import Mode, OnGone
+from crossdock.mapping.stream_declaration import Mode, OnGone
 from crossdock.resources import Reference, ResourceName
 from crossdock.sources import Api
 from crossdock.targets import ApiTarget

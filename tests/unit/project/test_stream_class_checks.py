@@ -11,7 +11,7 @@ from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
 from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
-from crossdock.mapping.stream_facts import AdoptBy
+from crossdock.mapping.stream_declaration import AdoptBy
 
 
 class InCode(Stream[Any]):

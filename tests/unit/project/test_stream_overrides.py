@@ -20,7 +20,7 @@ from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
 from crossdock.config.project.stream_overrides import StreamOverrides, with_stream_overrides
 from crossdock.errors import ConfigError
-from crossdock.mapping.stream_facts import AdoptBy, Mode
+from crossdock.mapping.stream_declaration import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.state import parse_url
 

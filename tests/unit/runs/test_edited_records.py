@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.bindings_by_id import bindings_to
+from crossdock.runs.bindings_by_target_id import bindings_to
 from crossdock.runs.undo.changes_by_others import EditedRecords
 from crossdock.state import State
 

@@ -12,7 +12,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
 from crossdock.runs import still_referenced
-from crossdock.runs.bindings_by_id import bindings_to
+from crossdock.runs.bindings_by_target_id import bindings_to
 from crossdock.runs.still_referenced import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target

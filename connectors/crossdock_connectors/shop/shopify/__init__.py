@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crossdock import Connector
-from crossdock.mapping.stream_facts import OpenUntil
+from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock_connectors.shop.shopify.check import check
 from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
 from crossdock_connectors.shop.shopify.invoicing import SETTLED

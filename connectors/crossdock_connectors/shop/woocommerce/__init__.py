@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crossdock import Connector
-from crossdock.mapping.stream_facts import Reread
+from crossdock.mapping.stream_declaration import Reread
 from crossdock_connectors.shop.streams import ShopStream, streams
 from crossdock_connectors.shop.woocommerce.check import check
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect

@@ -25,7 +25,7 @@ from crossdock import (
 )
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
-from crossdock.mapping.stream_facts import Mode
+from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path

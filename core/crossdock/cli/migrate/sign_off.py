@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import page_rendering, sealed_page, sign_off_report_page
+    from crossdock.console import page_rendering, page_seal, sign_off_report_page
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -64,7 +64,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = sealed_page.sealed(sign_off_report_page.page(document))
+        content, digest = page_seal.sealed(sign_off_report_page.page(document))
         page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest

@@ -19,7 +19,7 @@ from crossdock.config.project.stream_overrides import apply_overrides, with_stre
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.mapping.stream_facts import PLATFORM, Destinations
+from crossdock.mapping.stream_declaration import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.refused_credentials import RefusedCredentials

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.mapping.stream_facts import Percent
+from crossdock.mapping.stream_declaration import Percent
 from crossdock.values.config_models import ConfigModel, Name, TimeOfDay
 from crossdock.values.time_zones import check_zone_name, local_time
 

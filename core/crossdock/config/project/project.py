@@ -21,7 +21,7 @@ from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
-from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
+from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.pauses_between_growth_checks import AnnouncesFiles

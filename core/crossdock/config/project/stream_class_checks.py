@@ -16,7 +16,7 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
-from crossdock.mapping.stream_facts import (
+from crossdock.mapping.stream_declaration import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     PLATFORM,

@@ -25,7 +25,7 @@ from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form, MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.mapping.stream_facts import (
+from crossdock.mapping.stream_declaration import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     Adopt,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.reading.transport.oauth_messages import ClientAuth
+from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.values import config_file
 from crossdock.values.addresses import check_endpoint
 from crossdock.values.config_models import ConfigModel, SecretRef

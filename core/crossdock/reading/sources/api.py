@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
-from crossdock.pacing.retry_after import Throttling, parse_throttling
-from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
+from crossdock.pacing.throttling import Throttling, parse_throttling
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 from crossdock.values.addresses import check_base_url
 from crossdock.values.author_code import AuthorCodeError, guarded, place_of_code, type_text
 

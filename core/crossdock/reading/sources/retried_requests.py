@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
-from crossdock.pacing.retry_after import Throttling
+from crossdock.pacing.throttling import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import succeeds
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest

@@ -16,7 +16,7 @@ from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.retry_after import Throttling
+from crossdock.pacing.throttling import Throttling
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock

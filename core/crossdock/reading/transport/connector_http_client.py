@@ -19,7 +19,6 @@ from crossdock.reading.transport.failure_sentences import (
     REQUEST_FAILED,
     http_reason,
 )
-from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
@@ -33,6 +32,7 @@ from crossdock.reading.transport.httpcore_client import (
     DEFAULT_HEADERS,
     HttpClient,
 )
+from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true for the decoded body
 

@@ -27,7 +27,6 @@ from crossdock.reading.transport.failure_sentences import (
     http_reason,
     refuses_certificate,
 )
-from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
@@ -38,6 +37,7 @@ from crossdock.reading.transport.http_results import (
     TooLargeError,
     UnreadableError,
 )
+from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 from crossdock.reading.transport.tls_context import tls_context
 from crossdock.values.addresses import check_proxy_address
 

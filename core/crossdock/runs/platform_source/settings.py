@@ -11,7 +11,7 @@ from crossdock.config.declared_streams import StreamConfig
 from crossdock.connector import Settings
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import OVERLAP_S, OverlapS
-from crossdock.mapping.stream_facts import PLATFORM, Columns
+from crossdock.mapping.stream_declaration import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.sources.api import Api
 from crossdock.reading.transport.http_auth import BearerAuth

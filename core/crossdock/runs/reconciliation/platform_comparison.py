@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.bindings_by_id import Bound
+from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample

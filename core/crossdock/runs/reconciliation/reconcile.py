@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, run_folder
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_result import PlanListener

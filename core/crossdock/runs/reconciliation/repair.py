@@ -24,7 +24,7 @@ from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery import operator_actions
+from crossdock.writing.delivery import operator_decisions
 
 _ATTEMPT = Attempt(command="apply: repair", action="apply")
 
@@ -127,8 +127,8 @@ def _correction_writer(found: Reconciliation, run_id: int, clock: Clock) -> Call
                 tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
         for intent, (outcome, target_id) in found.settled:
             if outcome == "delivered":
-                operator_actions.settle_as_delivered(tx, [intent], target_id, at=at)
+                operator_decisions.settle_as_delivered(tx, [intent], target_id, at=at)
             elif outcome == "not delivered":
-                operator_actions.settle_as_not_delivered(tx, [intent], at=at)
+                operator_decisions.settle_as_not_delivered(tx, [intent], at=at)
 
     return write

@@ -10,7 +10,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import dry_run
 from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference

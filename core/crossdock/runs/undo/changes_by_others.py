@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import CHANGED, RESOURCES
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
-from crossdock.runs.bindings_by_id import Bound, bindings_to
+from crossdock.runs.bindings_by_target_id import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
 from crossdock.runs.reconciliation.reconcile import platform_context, store_bucket

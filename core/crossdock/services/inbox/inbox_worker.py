@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from crossdock.config.project.project import Project
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
 from crossdock.runs.planning.removals import withheld_removals_error

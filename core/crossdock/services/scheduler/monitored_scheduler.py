@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs import run_attempt, runner
 from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.retry_after import Throttling
+from crossdock.pacing.throttling import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api import Api, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer

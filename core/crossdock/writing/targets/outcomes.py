@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_id_members import NameMembers
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, retry_after_s
-from crossdock.pacing.retry_after import wait_before_retry_s
+from crossdock.pacing.throttling import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.signs_of_unread_records import refusing_member, signs_of_empty_list

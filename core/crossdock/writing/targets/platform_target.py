@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
-from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform import request_credentials
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.reading.transport.http_results import Answer

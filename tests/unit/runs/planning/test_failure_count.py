@@ -6,7 +6,7 @@ import pytest
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.errors import RecordError
-from crossdock.mapping.stream_facts import FailureLimits
+from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.runs.planning.draft_records import FailureCount
 
 

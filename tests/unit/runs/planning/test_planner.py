@@ -19,7 +19,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.mapping.stream_facts import FailureLimits
+from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.draft_records import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk

@@ -22,7 +22,7 @@ from tests.hashes import HASHES
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake

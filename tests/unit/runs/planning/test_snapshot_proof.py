@@ -15,7 +15,7 @@ from tests.unit.runs.planning.accounts import bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.mapping.stream_facts import GoneLimits
+from crossdock.mapping.stream_declaration import GoneLimits
 from crossdock.runs.planning.snapshot_proof import (
     FEWER_ROWS,
     Blocker,

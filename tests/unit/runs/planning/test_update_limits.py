@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts, platform_target
 
-from crossdock.mapping.stream_facts import ChangeLimits
+from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld_updates
 from crossdock.state import Binding, State, Step
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.records import query_parameter
-from crossdock.console.runs import run_of_address
+from crossdock.console.record_list_pages import query_parameter
+from crossdock.console.run_pages import run_of_address
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
 from crossdock.values.display_texts import instant_text

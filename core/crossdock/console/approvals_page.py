@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, permitted_actions
 from crossdock.console.page_tables import Link
-from crossdock.console.records import project_or_problem
+from crossdock.console.record_list_pages import project_or_problem
 from crossdock.console.visits import Visit
 from crossdock.state import PendingApproval, Scope, Transaction
 from crossdock.values.display_texts import instant_text

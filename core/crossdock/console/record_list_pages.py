@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
-from crossdock.console.run_calendar import parse_business_date
+from crossdock.console.run_calendar_page import parse_business_date
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs import open_record_pages, open_records, record_lines

@@ -1,4 +1,4 @@
-"""``python -m crossdock.console.started_process FOLDER LOCK ARGUMENT...``: runs a command and keeps its exit code.
+"""``python -m crossdock.console.exit_code_recorder FOLDER LOCK ARGUMENT...``: runs a command and keeps its exit code.
 
 The command inherits the file descriptor LOCK, so that the lock is held to its end, even if this process is killed.
 """

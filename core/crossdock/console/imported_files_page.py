@@ -9,7 +9,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.records import query_parameter
+from crossdock.console.record_list_pages import query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
 from crossdock.values.display_texts import counted, instant_text

@@ -17,7 +17,7 @@ from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, partial_model
-from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamFacts
+from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
@@ -35,10 +35,11 @@ __all__ = ["Connector", "Context", "Finding", "Settings", "Stream"]
 S = TypeVar("S", bound=Settings)
 
 
-class Stream(StreamFacts, ABC, Generic[S]):
+class Stream(StreamDeclaration, ABC, Generic[S]):
     """One kind of record of a connector. Facts are attributes; reading and mapping are methods.
 
-    Most attributes are keys of a config file as well; `StreamFacts` and ``docs/how_to/configure`` say more about those.
+    Most attributes are keys of a config file as well; `StreamDeclaration` and ``docs/how_to/configure`` say more about
+    those.
 
     Attributes:
         name: The name in configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or

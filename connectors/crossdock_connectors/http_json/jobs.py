@@ -210,7 +210,7 @@ class _Exchange:
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
             raise _GoneError(f"HTTP {answer.status}", where=request.path)
-        answer = self._checked_answer(answer, what, request.path)
+        answer = self._successful_answer(answer, what, request.path)
         document = body_of(answer)
         for name, place in request.keep.items():
             value = find_at_pointer(document, place)
@@ -230,10 +230,10 @@ class _Exchange:
         try:
             if place.url is None:
                 path = self._path(place.path)
-                return self._checked_answer(self._client.send(method, path, **sent), what, path)
+                return self._successful_answer(self._client.send(method, path, **sent), what, path)
             host, path, is_own = self._host_and_path(str(self._kept_value(place.url)), what)
             with closing(self._target.client_of(host, authorized=is_own)) as client:
-                return self._checked_answer(client.send(method, path, **sent), what, host)
+                return self._successful_answer(client.send(method, path, **sent), what, host)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
             raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
@@ -261,7 +261,7 @@ class _Exchange:
             )
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
-    def _checked_answer(self, answer: Answer, what: str, where: str) -> Answer:
+    def _successful_answer(self, answer: Answer, what: str, where: str) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
         if throttled := self._target.throttled(answer):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))

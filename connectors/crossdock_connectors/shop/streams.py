@@ -130,7 +130,7 @@ class Dialect(ABC, Generic[S]):
     def location(self, record: Record) -> WarehouseBinDraft: ...
 
     @abstractmethod
-    def lot(self, record: Record) -> InventoryLotDraft: ...
+    def inventory_lot(self, record: Record) -> InventoryLotDraft: ...
 
     def charges(self) -> list[Row]:
         return [
@@ -284,7 +284,7 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock_of_keys(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
-        return self.dialect.lot(record)
+        return self.dialect.inventory_lot(record)
 
 
 def _texts(keys: Keys) -> list[str]:

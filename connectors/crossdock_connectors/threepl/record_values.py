@@ -21,12 +21,12 @@ def key_of_external_id(name: Any, namespace: str) -> str | None:
     """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
-    key = _ours(namespace).key_in(name)
+    key = _own_id_rule(namespace).key_in(name)
     return None if key is None else unquote(key)
 
 
 @cache
-def _ours(namespace: str) -> Ours:
+def _own_id_rule(namespace: str) -> Ours:
     return Ours(member="name", namespace=namespace)
 
 
@@ -48,7 +48,7 @@ def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str])
     return known[normalized_status(found)]
 
 
-def checked_units(record: JsonAccess, pointer: str) -> Decimal:
+def non_negative_units(record: JsonAccess, pointer: str) -> Decimal:
     found = record.at(pointer, Decimal)
     if found < 0:
         raise RecordError("bad_value", "is a negative number of units", pointer=pointer)

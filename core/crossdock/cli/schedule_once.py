@@ -105,7 +105,7 @@ class _JobRuns:
                 event = run_notices.could_not_start_event(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._report_end(
+                self._log_and_notify_end(
                     run_notices.with_previous_run_if_readable(self._loaded, event, at.instant, earlier), log
                 )
                 return error.exit_code
@@ -114,7 +114,7 @@ class _JobRuns:
             if done is None:
                 return 0
             self._show(done.report)
-            self._report_end(done.event, log)
+            self._log_and_notify_end(done.event, log)
             apply_retention(self._loaded, self._clock, interrupt)
         return done.report.exit_code
 
@@ -156,7 +156,7 @@ class _JobRuns:
         else:
             terminal_output.show_run(terminal_output.output_console(), report.as_json())
 
-    def _report_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
+    def _log_and_notify_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
         if self._is_logged:
             log.log_end(event)
         self._notify(event, log)

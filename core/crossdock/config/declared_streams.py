@@ -1,4 +1,4 @@
-"""Streams declared in a config file, with the same facts as a stream in code and a declarative mapping."""
+"""Streams declared in a config file, with the same declarations as a stream in code and a declarative mapping."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from crossdock.mapping.stream_declaration import (
     MARKS_IN_SNAPSHOT,
     PLATFORM,
     Destinations,
-    StreamFacts,
+    StreamDeclaration,
     adoption_problem,
     contribution_problem,
     destination_type,
@@ -75,7 +75,7 @@ class _MapSchema:
 _Map = Annotated[Members, WrapValidator(_load_map), _MapSchema]
 
 
-class StreamConfig(ConfigModel, StreamFacts):
+class StreamConfig(ConfigModel, StreamDeclaration):
     """One stream: which rows make a record, and what it becomes."""
 
     _resource_type: ResourceType | None = PrivateAttr(None)
@@ -152,7 +152,7 @@ class StreamConfig(ConfigModel, StreamFacts):
 
 
 def check_members(
-    stream: StreamFacts,
+    stream: StreamDeclaration,
     kind: ResourceType,
     model: type[ResourceModel],
     forms: Mapping[str, Any],
@@ -268,8 +268,8 @@ class DeclaredStream(Stream[S]):
         joins: Mapping[str, Join] = {},
     ) -> None:
         self.name = name
-        for fact in StreamFacts.__annotations__:
-            setattr(self, fact, getattr(config, fact))
+        for attribute in StreamDeclaration.__annotations__:
+            setattr(self, attribute, getattr(config, attribute))
         self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
         self.incomplete = lookups_and_joins.main_row_missing_filter(joins)

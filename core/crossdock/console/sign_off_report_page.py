@@ -29,7 +29,7 @@ _PLACES = 5  # shown of each reason; the JSON has more
 
 
 def page(report: Report) -> str:
-    """Return the page of the document that `sign_off_report` makes, without the end that `sealed_page.sealed` adds."""
+    """Return the page of the document that `sign_off_report` makes, without the end that `page_seal.sealed` adds."""
     facts, reconciled = report["migration"], report["reconciliation"]
     number = sum(exception_counts(report["exceptions"]).values())
     return page_rendering.render(

@@ -80,8 +80,8 @@ def position_prefix(columns: Sequence[OrderBy]) -> str:
     """Return the prefix of a position, empty for text. Positions with different prefixes are not comparable."""
     if all(item.as_ == "text" for item in columns):
         return ""
-    facts = [item.model_dump(by_alias=True, exclude_none=True) for item in columns]
-    return f"\x1e{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:KIND_LENGTH]}\x1f"
+    declarations = [item.model_dump(by_alias=True, exclude_none=True) for item in columns]
+    return f"\x1e{hashlib.sha256(exact_json.dumps(declarations)).hexdigest()[:KIND_LENGTH]}\x1f"
 
 
 def _utc_text(moment: datetime, fraction: str) -> str:

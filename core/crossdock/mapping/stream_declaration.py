@@ -1,4 +1,4 @@
-"""The declared facts about a stream, in code or in a config file: keys, order, filters and limits."""
+"""What a stream declares in code or in a config file: keys, order, filters and limits."""
 
 from __future__ import annotations
 
@@ -180,17 +180,19 @@ def destination_type(resource: str | None, to: str, targets: Destinations) -> Re
 Members = Annotated[Sequence[str], _AsTuple]
 
 
-def reads_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
+def reads_problem(declared: StreamDeclaration, reads: str | None, targets: Destinations) -> str | None:
     """Return what is wrong with *reads*, or with ``matches``, which may need it, or None."""
     if reads is None:
-        return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
+        return (
+            "matches: origin needs reads: the resource that the records are" if declared.matches == "origin" else None
+        )
     system, _, resource = reads.partition(".")
     known = WRITTEN if system == PLATFORM else targets.get(system)
     if known is None:
         return f"reads: no connection {system!r} is a target"
     if resource not in known:
         return f"reads: {unknown_key_message(resource, list(known)).replace('key', 'resource', 1)}"
-    return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
+    return None if len(declared.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
 def empty_problem(mode: Mode, empty: Empty) -> str | None:
@@ -263,8 +265,8 @@ def _reason_not_matched(member: str, kind: ResourceType, mapped: Collection[str]
     return None if mapped is None or member in mapped else f"map does not make {member}"
 
 
-class StreamFacts:
-    """The facts that a `Stream` declares as attributes of a class, and a config file as keys of a section."""
+class StreamDeclaration:
+    """What a `Stream` declares as attributes of a class, and a config file as keys of a section."""
 
     resource: ResourceName | ActionName | None = None
     """What its records become on the platform: a resource, or an action that each of them stands for. Required unless

@@ -1,22 +1,14 @@
-"""The bindings to records of the platform, and results for operations in doubt about them."""
+"""The bindings to records of the platform, by the ids of these records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
 
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import Binding, Scope, State
 
 Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 """The live bindings to records of the platform, by the records' ids."""
-
-
-class InDoubtResult(NamedTuple):
-    """The result for an operation in doubt, with the id of its record if it was executed and is not a delete."""
-
-    outcome: Literal["delivered", "not delivered", "unknown"]
-    target_id: str | None = None
 
 
 def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:

@@ -86,15 +86,15 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
-    whole_list, number = _WholeList(bound, "fetch"), None
+    whole_list, list_id = _WholeList(bound, "fetch"), None
     size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
     with guarded_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
                 batch = _check_batch(bound, read, latest, "fetch")
                 latest = batch.source
-                if number is None or number != lists.open_number:
-                    whole_list, number = _WholeList(bound, "fetch"), lists.open_number
+                if list_id is None or list_id != lists.open_list_id:
+                    whole_list, list_id = _WholeList(bound, "fetch"), lists.open_list_id
                 yield from map(guard.wrap, whole_list.placed(batch))
 
 

@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bindings_by_target_id import Bound, InDoubtResult, bindings_to
+from crossdock.runs.bindings_by_target_id import Bound, bindings_to
 from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
@@ -29,6 +29,13 @@ _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has a
 _NO_LONGER = "the platform no longer has it"
 _COPY = "holds the same as a record that was delivered"
 _VERIFIED_AT_MOST = 500  # records that seem to be missing; each takes a request
+
+
+class InDoubtResult(NamedTuple):
+    """The result for an operation in doubt, with the id of its record if it was executed and is not a delete."""
+
+    outcome: Literal["delivered", "not delivered", "unknown"]
+    target_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class StreamUnderTest(ConnectorUnderTest):
     now: datetime | None = None
 
     @cached_property
-    def begins(self) -> datetime:
+    def run_start(self) -> datetime:
         """When runs begin; see `now`."""
         tomorrow = datetime.now(UTC) + _DAY
         if self.now is not None or (network := self.network()) is None:
@@ -158,9 +158,9 @@ class StreamUnderTest(ConnectorUnderTest):
             to_resource = method_of(trial.bound.stream, "to_resource")
             assert tried.problem is None, f"{to_resource}, {place_of(tried.record)}: {tried.problem}"
 
-    def context_over(self, network: httpx.BaseTransport | None, begins: datetime | None = None) -> Context[Any]:
+    def context_over(self, network: httpx.BaseTransport | None, run_start: datetime | None = None) -> Context[Any]:
         """Make a context as in a new run over *network*."""
-        clock = ManualClock(begins or self.begins)
+        clock = ManualClock(run_start or self.run_start)
         with self.in_environment():
             ctx = context(self.connector, self.settings, transport=network, clock=clock)
         self.prepare(ctx.run.work.parent)
@@ -177,7 +177,7 @@ class StreamUnderTest(ConnectorUnderTest):
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
         assert trial.records, (
-            f"{pull} yields no record in a run at {instant_cursor(self.begins)}"
+            f"{pull} yields no record in a run at {instant_cursor(self.run_start)}"
             f"{left_out}: give records in pages, network or prepare, or set now to a time after them"
         )
         return trial

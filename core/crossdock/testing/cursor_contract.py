@@ -41,7 +41,7 @@ class CursorContract(StreamUnderTest):
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
         observed, asked = self._recording_network()
-        bound = self._bound_over(asked, self.begins)
+        bound = self._bound_over(asked, self.run_start)
         waiting: tuple[Checkpoint, datetime | None] | None = None
         for item in self._pulled(bound):
             if waiting is not None:  # more is read after it
@@ -98,10 +98,10 @@ class CursorContract(StreamUnderTest):
 
     def _time_after_latest_change(self, observed: AnsweredTimes) -> datetime:
         """Return a time at which the latest record of the example has just been changed."""
-        return self.begins if observed.latest is None else min(observed.latest + _AT_ONCE, self.begins)
+        return self.run_start if observed.latest is None else min(observed.latest + _AT_ONCE, self.run_start)
 
-    def _bound_over(self, network: RequestRecorder, begins: datetime) -> BoundStream:
-        return bound_stream(self.connector, self.context_over(network, begins), self.stream)
+    def _bound_over(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
+        return bound_stream(self.connector, self.context_over(network, run_start), self.stream)
 
     def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
         items = pulled_batches(bound, None)

@@ -92,13 +92,13 @@ def lot(**members: Any) -> Record:
 
 def test_a_lot_names_product_and_bin() -> None:
     """By default the product is in ShipBob's own list; else it is another connection's, by our SKU."""
-    draft = shipbob.lot(lot(), OWN, {"fulfillable": "available"}, "EA")
+    draft = shipbob.inventory_lot(lot(), OWN, {"fulfillable": "available"}, "EA")
     assert (draft.product_id, draft.bin_id) == (
         Reference("product", ("10", "5")),
         Reference("warehouse_bin", ("10", "8")),
     )
     assert (draft.quantity, draft.status) == (Decimal(3), "available")
-    other = shipbob.lot(lot(), Products("erp", {"LAMP": "OURS"}), {}, None)
+    other = shipbob.inventory_lot(lot(), Products("erp", {"LAMP": "OURS"}), {}, None)
     assert other.product_id == Reference("product", "OURS", "erp")
 
 
@@ -109,7 +109,7 @@ def test_a_lot_names_product_and_bin() -> None:
 def test_a_bad_lot_is_refused(members: dict[str, Any], pointer: str) -> None:
     """A negative quantity, none at all, and a lot without a product are dead letters that say where."""
     with pytest.raises(RecordError) as caught:
-        shipbob.lot(lot(**members), OWN, {}, None)
+        shipbob.inventory_lot(lot(**members), OWN, {}, None)
     assert (caught.value.code, caught.value.pointer) == ("bad_value", pointer)
 
 

@@ -18,8 +18,7 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.bindings_by_target_id import InDoubtResult
-from crossdock.runs.live_comparison import ComparedResource, LiveComparison
+from crossdock.runs.live_comparison import ComparedResource, InDoubtResult, LiveComparison
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")

@@ -157,7 +157,7 @@ def test_what_cannot_be_judged_is_skipped_with_its_reason() -> None:
 def test_a_stream_in_windows_of_time_reads_its_example() -> None:
     """Runs begin after the latest record of the vendor."""
     assert results(InWindowsContract, IN_THIS_PROCESS) == UNFETCHED
-    assert InWindowsContract().begins == datetime(2026, 11, 23, 10, tzinfo=UTC)
+    assert InWindowsContract().run_start == datetime(2026, 11, 23, 10, tzinfo=UTC)
 
 
 def test_the_time_of_runs_can_be_declared() -> None:

@@ -184,7 +184,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
     def location(self, record: Record) -> WarehouseBinDraft:
         return mapping.bin_of_location(record, self.settings)
 
-    def lot(self, record: Record) -> InventoryLotDraft:
+    def inventory_lot(self, record: Record) -> InventoryLotDraft:
         return mapping.lot_of_inventory_level(record, self.settings)
 
 

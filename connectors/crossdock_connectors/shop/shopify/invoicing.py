@@ -43,7 +43,7 @@ SETTLED = "settled"
 """The member of a row which says whether all of its money has been paid, or could not be."""
 
 
-def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
+def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note.
 
     A refund whose money is on its way is due when it has arrived.

@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import with_members
 from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.shopify.invoicing import SETTLED, invoice_due, refund_rows
+from crossdock_connectors.shop.shopify.invoicing import SETTLED, invoice_due, rows_of_refunds
 from crossdock_connectors.shop.shopify.pages import Item, number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -60,7 +60,7 @@ class ShopifyRows:
             yield with_members(with_key(order), due=self._is_due(order), **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
-                yield from refund_rows(order, due=self._is_due(order))
+                yield from rows_of_refunds(order, due=self._is_due(order))
 
     def _is_due(self, order: Any) -> bool:
         return invoice_due(order, self._settings.invoices)

@@ -26,7 +26,7 @@ from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read
 from crossdock_connectors.shop.woocommerce import lists, mapping, named_records
-from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
+from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, rows_of_refunds
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_parts import UnreadParts
@@ -95,7 +95,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         due = invoice_due(order, self.settings.invoices)
         yield with_members(_with_key(order), test=False, due=due)
         if self.settings.refunds == "credit_note":
-            yield from refund_rows(order, due=due)
+            yield from rows_of_refunds(order, due=due)
 
     def locations(self, ctx: WooContext) -> Iterator[RawBatch]:  # noqa: ARG002  there is one
         yield RawBatch.json([{"key": mapping.STORE, "mapped": self._is_mapped}], source="the shop")
@@ -185,8 +185,8 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def location(self, record: Record) -> WarehouseBinDraft:  # noqa: ARG002  there is one
         return mapping.bin_of_shop(self.settings)
 
-    def lot(self, record: Record) -> InventoryLotDraft:
-        return mapping.lot(record, self.settings)
+    def inventory_lot(self, record: Record) -> InventoryLotDraft:
+        return mapping.inventory_lot(record, self.settings)
 
 
 class _Sorted:

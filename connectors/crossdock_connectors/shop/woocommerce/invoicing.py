@@ -54,7 +54,7 @@ def _has_paid_back(refunds: Any) -> bool:
     return any(isinstance(amount, str) and not _is_zero(amount) for amount in amounts)
 
 
-def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
+def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}

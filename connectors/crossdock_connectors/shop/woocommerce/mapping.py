@@ -117,7 +117,7 @@ def bin_of_shop(settings: WooCommerceSettings) -> WarehouseBinDraft:
     return WarehouseBinDraft(code=settings.locations.get(STORE, STORE), warehouse=settings.warehouse)
 
 
-def lot(record: Record, settings: WooCommerceSettings) -> InventoryLotDraft:
+def inventory_lot(record: Record, settings: WooCommerceSettings) -> InventoryLotDraft:
     """Map the stock of a variant, or of a product for all of its variations. It is negative if too much was sold."""
     return InventoryLotDraft(
         product_id=product_reference(settings, str(record.at("/id", int)), text_or_none(record, "/sku"), "/sku"),

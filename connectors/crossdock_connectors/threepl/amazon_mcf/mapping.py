@@ -13,8 +13,8 @@ from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import (
     Products,
-    checked_units,
     mapped_status,
+    non_negative_units,
     normalized_status,
     parcels,
 )
@@ -50,7 +50,7 @@ def bin_of_marketplace(record: Record) -> WarehouseBinDraft:
     return WarehouseBinDraft(code=record.at("/marketplace", str), warehouse=WAREHOUSE)
 
 
-def lot(
+def inventory_lot(
     record: Record, products: Products, states: Mapping[Any, str], lot_number: str, unit: str | None
 ) -> InventoryLotDraft:
     place, sku, state = record.at("/marketplace", str), record.at("/sellerSku", str), record.at("/state", str)
@@ -58,7 +58,7 @@ def lot(
         product_id=products.reference(sku, (place, sku)),
         lot_number=lot_number,
         bin_id=Reference("warehouse_bin", (place,)),
-        quantity=checked_units(record, _QUANTITIES.get(state, "/state")),
+        quantity=non_negative_units(record, _QUANTITIES.get(state, "/state")),
         unit_of_measure=unit,
         status=states.get(state, state),
     )

@@ -96,7 +96,9 @@ class Stock(AmazonStream):
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         settings = self.settings
-        return mapping.lot(record, self.products, settings.stock_states, settings.no_lot, settings.unit_of_measure)
+        return mapping.inventory_lot(
+            record, self.products, settings.stock_states, settings.no_lot, settings.unit_of_measure
+        )
 
 
 class Shipments(AmazonStream):

@@ -21,8 +21,8 @@ from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import (
     Products,
-    checked_units,
     mapped_status,
+    non_negative_units,
     normalized_status,
     parcels,
 )
@@ -63,7 +63,7 @@ def bin_of_location(record: Record) -> WarehouseBinDraft:
     )
 
 
-def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str | None) -> InventoryLotDraft:
+def inventory_lot(record: Record, products: Products, states: Mapping[Any, str], unit: str | None) -> InventoryLotDraft:
     owner, state = record.at("/owner", str), record.at("/state", str)
     item = str(record.at("/inventory_id", int))
     expires = record.instant("/lot_date", default=None, timezone="UTC")
@@ -71,7 +71,7 @@ def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str
         product_id=products.reference(record.at("/sku", str), (owner, item)),
         lot_number=record.at("/lot", str),
         bin_id=_bin(owner, str(record.at("/location_id", int))),
-        quantity=checked_units(record, "/quantity"),
+        quantity=non_negative_units(record, "/quantity"),
         unit_of_measure=unit,
         status=states.get(state, state),
         expires_on=expires.date() if expires else None,
@@ -159,7 +159,7 @@ def _bill_line(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft
 
 
 def _total_units(record: Record) -> Decimal:
-    return exact_sum(checked_units(each, "") for each in record.each("/quantities"))
+    return exact_sum(non_negative_units(each, "") for each in record.each("/quantities"))
 
 
 def _stowed_units(record: Record) -> Decimal:
@@ -182,7 +182,7 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
 
 
 def _ordered_units(record: Record) -> Decimal:
-    return exact_sum(checked_units(line, "/quantity") for line in record.each("/products"))
+    return exact_sum(non_negative_units(line, "/quantity") for line in record.each("/products"))
 
 
 def shipments_of(order: JsonAccess) -> list[JsonElement]:
@@ -215,7 +215,7 @@ def sent_items(shipment: JsonAccess) -> list[JsonElement]:
 def _shipped_units(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
     return exact_sum(
-        checked_units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment)
+        non_negative_units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment)
     )
 
 

@@ -110,7 +110,7 @@ class Stock(ShipBobStream):
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         settings = self.settings
-        return mapping.lot(record, self.products, settings.stock_states, settings.unit_of_measure)
+        return mapping.inventory_lot(record, self.products, settings.stock_states, settings.unit_of_measure)
 
 
 class Shipments(ShipBobStream):

@@ -140,7 +140,7 @@ class EdiFormat(FileLayout):
         merged = {
             key: {**ready.get(key, {}), **given}
             for key in ("loops", "columns")
-            if _is_section(given := data.get(key, {}))
+            if isinstance(given := data.get(key, {}), Mapping)
         }
         return {**ready, **data, **merged}
 
@@ -228,7 +228,3 @@ def ready_layout_named(ready: Mapping[str, Mapping[str, Any]], name: str, kind: 
     if name not in known:
         raise finding_at(("layout",), f"is not a ready layout: there are {', '.join(known)}")
     return ready[name]
-
-
-def _is_section(value: Any) -> bool:
-    return isinstance(value, Mapping)

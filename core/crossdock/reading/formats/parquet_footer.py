@@ -69,10 +69,10 @@ def read_footer(file: BinaryIO) -> Footer:
 def _checked_footer(found: Mapping[int, Any]) -> Footer:
     if 8 in found:  # encryption_algorithm: the footer is readable, and columns are not
         raise _encrypted_error()
-    rows, groups = _checked_count(found[3]), found.get(4, [])
+    rows, groups = _non_negative_count(found[3]), found.get(4, [])
     for number, group in enumerate(groups, 1):
         where = f"row group {number}"
-        if (size := _checked_count(group[2])) > MAX_GROUP:
+        if (size := _non_negative_count(group[2])) > MAX_GROUP:
             hint = "Ask for row groups of the usual size, 128 MiB."
             raise CellError(f"states {size:,} bytes, more than the limit of {MAX_GROUP:,}", where, hint)
         if any(1 in chunk for chunk in group[1]):
@@ -80,12 +80,12 @@ def _checked_footer(found: Mapping[int, Any]) -> Footer:
             raise CellError("has its columns in another file", where, hint)
         if any({8, 9} & chunk.keys() for chunk in group[1]):
             raise _encrypted_error()
-    if sum(_checked_count(group[3]) for group in groups) != rows:
+    if sum(_non_negative_count(group[3]) for group in groups) != rows:
         raise CellError(f"states {rows:,} rows, and its row groups do not", "", _WRONG)
     return Footer(rows, _column_kinds(found[2]))
 
 
-def _checked_count(value: Any) -> int:
+def _non_negative_count(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise ValueError
     return value
@@ -97,7 +97,7 @@ def _encrypted_error() -> CellError:
 
 def _column_kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, ColumnKind]:
     kinds, names, passed = dict[str, ColumnKind](), set[str](), 1
-    for _ in range(_checked_count(schema[0].get(5, 0))):
+    for _ in range(_non_negative_count(schema[0].get(5, 0))):
         column = schema[passed]
         name = column[4].decode()
         if name in names:
@@ -135,7 +135,7 @@ def _place_after_column(schema: Sequence[Mapping[int, Any]], start: int) -> int:
     """Return the place after a column and those inside of it."""
     wanted, place = 1, start
     while wanted:
-        wanted += _checked_count(schema[place].get(5, 0)) - 1
+        wanted += _non_negative_count(schema[place].get(5, 0)) - 1
         place += 1
     return place
 

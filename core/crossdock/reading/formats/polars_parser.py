@@ -218,10 +218,10 @@ class PolarsParser:
         """Write each record as one line: cells unquoted and special bytes marked. Also count each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
-            plain = self._checked_text_outside_quotes(data)
+            plain = self._normalized_text_outside_quotes(data)
             return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
         texts = data.split(quote)
-        outside = self._checked_text_outside_quotes(quote.join(texts[::2]))
+        outside = self._normalized_text_outside_quotes(quote.join(texts[::2]))
         if outside is None:
             return None
         texts[::2] = outside.split(quote)
@@ -242,7 +242,7 @@ class PolarsParser:
         texts[1::2] = inside.split(quote)
         return b"".join(texts), counts
 
-    def _checked_text_outside_quotes(self, text: bytes) -> bytes | None:
+    def _normalized_text_outside_quotes(self, text: bytes) -> bytes | None:
         if self._crlf:
             returns = count_byte(text, b"\r")
             if returns != count_byte(text, b"\n") or returns != text.count(b"\r\n"):

@@ -97,8 +97,8 @@ class OpenLists:
                 self.in_pages.add(reader)
 
     @property
-    def open_number(self) -> int | None:
-        """A number of the reader's list, of which others may be read for its records; None if it has none open."""
+    def open_list_id(self) -> int | None:
+        """The id of the list that the reader has open, which lists read for its records share; None without one."""
         return self._latest if self._read[self.reader] else None
 
     def forget_stream(self, stream: str) -> None:

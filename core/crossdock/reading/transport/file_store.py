@@ -235,10 +235,10 @@ def matches_pattern(name: str, pattern: str) -> bool:
 def matching_files(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
     """Return the files that match, by name. An unsafe name is refused: to leave it out would lose its records."""
     chosen = {file.name: file for file in files if matches_pattern(file.name, pattern)}
-    return [chosen[name] for name in checked_names(chosen, pattern, where)]
+    return [chosen[name] for name in safe_names(chosen, pattern, where)]
 
 
-def checked_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
+def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
     for name in names:
         if not is_safe_name(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"

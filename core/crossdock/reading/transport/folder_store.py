@@ -26,11 +26,11 @@ from crossdock.reading.transport.file_store import (
     Sink,
     archive_names,
     change_since_listed,
-    checked_names,
     link_refused_error,
     matches_pattern,
     matching_files,
     name_taken_error,
+    safe_names,
 )
 
 _BLOCK = 1024 * 1024
@@ -79,7 +79,7 @@ class FolderStore:
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         with self._matching_entries(folder, pattern) as (_, entries):
             found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return checked_names(found, pattern, self._where)
+        return safe_names(found, pattern, self._where)
 
     @contextmanager
     def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:

@@ -17,11 +17,11 @@ from crossdock.reading.transport.file_store import (
     Sink,
     archive_names,
     change_since_listed,
-    checked_names,
     link_refused_error,
     matches_pattern,
     matching_files,
     name_taken_error,
+    safe_names,
 )
 from crossdock.reading.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.reading.transport.ssh_connection import (
@@ -95,7 +95,7 @@ class SftpSession:
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         with self._listing_errors(folder):
             entries = list(self._matching_entries(folder, pattern))
-        return checked_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
+        return safe_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
 
     def _listing_errors(self, folder: str) -> AbstractContextManager[None]:
         hint = "correct the folder in `files`, or create it"

@@ -43,22 +43,22 @@ else:
 """The settings of one wrapper; its kind alone stands for the defaults."""
 
 
-def _checked_for_reading(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _readable_layers(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
         layer.check_reading()
     return layers
 
 
-def _checked_for_writing(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _writable_layers(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
         layer.check_writing()
     return layers
 
 
 _Layers = Annotated[tuple[Layer, ...], Field(min_length=1, max_length=MAX_DEPTH)]
-Wrapped = Annotated[_Layers, AfterValidator(_checked_for_reading)]
+Wrapped = Annotated[_Layers, AfterValidator(_readable_layers)]
 """What files that are read are wrapped in, the outermost first."""
-WrappedIn = Annotated[_Layers, AfterValidator(_checked_for_writing)]
+WrappedIn = Annotated[_Layers, AfterValidator(_writable_layers)]
 """What files that are written are wrapped in, the outermost first."""
 
 

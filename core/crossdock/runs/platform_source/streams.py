@@ -39,8 +39,8 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         self.personal = tuple(dict.fromkeys((*config.personal, *_personal_members(config))))
         self.order_by = config.order_by or (OrderBy(column=CHANGED, as_="instant"),)
         if config.mode == "incremental":
-            facts = {"as": "instant", "sorted": settings.sorted, "overlap_s": config.overlap_s}
-            self.cursor = Cursor.model_validate({"column": CHANGED, **facts})
+            options = {"as": "instant", "sorted": settings.sorted, "overlap_s": config.overlap_s}
+            self.cursor = Cursor.model_validate({"column": CHANGED, **options})
 
     def pull(self, ctx: Context[PlatformSourceSettings], since: str | None) -> Iterator[RawBatch]:
         if since is None and self._config.first is not None:

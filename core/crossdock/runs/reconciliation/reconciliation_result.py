@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, external_id
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.bindings_by_target_id import InDoubtResult
 from crossdock.runs.difference_classes import CLASSES, Class, Correction, Difference
+from crossdock.runs.live_comparison import InDoubtResult
 from crossdock.runs.planning.references import external_id_in_placeholder
 from crossdock.runs.resource_totals import OTHERS, ResourceTotals, plus
 from crossdock.state import Intent, Scope, Transaction

@@ -180,15 +180,15 @@ class FileTarget(ConnectorTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        return self._checked_request(resource, "create", payload)
+        return self._request_for(resource, "create", payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002  a file has whole records
-        return self._checked_request(resource, "update", update.after)
+        return self._request_for(resource, "update", update.after)
 
     def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002  it is the name in the file
         return Request("DELETE", f"/{resource}")
 
-    def _checked_request(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
+    def _request_for(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
         if resource == ACKNOWLEDGEMENTS:
             return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
         return self._files[resource].request(operation, self.name_in(resource, payload) or "", payload)

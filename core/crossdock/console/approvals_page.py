@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, permitted_actions
 from crossdock.console.page_tables import Link
-from crossdock.console.record_list_pages import project_or_problem
 from crossdock.console.visits import Visit
 from crossdock.state import PendingApproval, Scope, Transaction
 from crossdock.values.display_texts import instant_text
@@ -18,7 +17,7 @@ _SAMPLE = 20  # records of each
 
 def show_approvals(visit: Visit) -> Response:
     """Show what waits for approval, or is approved and not executed yet, with some of the records."""
-    project, problem = project_or_problem(visit)
+    project, problem = visit.project_or_problem()
     scopes = {} if project is None else project.scope_by_stream
     with visit.reading() as tx:
         found = tx.pending_approvals.listed()

@@ -18,7 +18,7 @@ _LISTED = 50
 
 
 def show_audit_log(visit: Visit) -> Response:
-    query = {name: visit.query.get(name, "").strip() for name in ("person", "action", "since", "until")}
+    query = {name: visit.parameter(name) for name in ("person", "action", "since", "until")}
     since, until = (_beginning_of_day(query[name]) for name in ("since", "until"))
     choice = AuditFilter(query["person"] or None, query["action"] or None, since, until and until + timedelta(days=1))
     with visit.reading() as tx:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.record_list_pages import query_parameter
 from crossdock.console.run_pages import run_of_address
 from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
@@ -20,10 +19,10 @@ _COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the targ
 
 def show_delivered_records(visit: Visit) -> Response:
     """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
-    after = whole_number(query_parameter(visit, "after") or "0")
+    after = whole_number(visit.parameter("after") or "0")
     if after is None:
         raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
-    stream, operation = query_parameter(visit, "stream") or None, query_parameter(visit, "operation") or None
+    stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
     with visit.reading() as tx:
         run = run_of_address(visit, tx)
         numbers = tx.delivered_history.operation_counts([run.id])

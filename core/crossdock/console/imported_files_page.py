@@ -9,7 +9,6 @@ from datetime import datetime
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.record_list_pages import query_parameter
 from crossdock.console.visits import PageError, Visit
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
 from crossdock.values.display_texts import counted, instant_text
@@ -22,7 +21,7 @@ _SHOWN = 16  # digits of a SHA-256
 
 def show_imported_files(visit: Visit) -> Response:
     """Show the files whose name or content is searched, or all, the last one first."""
-    name, before = query_parameter(visit, "name"), _parse_list_position(query_parameter(visit, "before"))
+    name, before = visit.parameter("name"), _parse_list_position(visit.parameter("before"))
     with visit.reading() as tx:
         found = tx.intake.search(name, before=before, limit=_LISTED + 1)
         same = tx.intake.with_contents({each.content_hash for each in found[:_LISTED]})

@@ -13,9 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
-from crossdock.console.run_calendar_page import parse_business_date
-from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError, text_with_code
+from crossdock.console.visits import PageError, Visit, parse_business_date
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
@@ -32,8 +30,8 @@ _STATES = {state.option: state for state in RecordState}
 
 def show_overview(visit: Visit) -> Response:
     """Show how many records are open in each state, or what a search has found."""
-    wanted, in_messages = query_parameter(visit, "q"), visit.query.get("in") == "messages"
-    project, problem = project_or_problem(visit)
+    wanted, in_messages = visit.parameter("q"), visit.query.get("in") == "messages"
+    project, problem = visit.project_or_problem()
     scopes = {} if project is None else project.scope_by_stream
     found, first_line, elsewhere, files = list[RecordHistory](), None, list[tuple[str, Table]](), 0
     with visit.reading() as tx:
@@ -118,9 +116,9 @@ def show_records_in_state(visit: Visit) -> Response:
         raise PageError(
             404, f"There is no state {visit.path_params['state']}.", "The page of records has a link to each."
         )
-    kind, choice, name = state.option, filter_of_address(visit), query_parameter(visit, "group")
-    by_source, after = visit.query.get("by") == "file", query_parameter(visit, "after")
-    project, problem = project_or_problem(visit)
+    kind, choice, name = state.option, filter_of_address(visit), visit.parameter("group")
+    by_source, after = visit.query.get("by") == "file", visit.parameter("after")
+    project, problem = visit.project_or_problem()
     streams = {} if project is None else project.scope_by_stream
     scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
     with visit.reading() as tx:
@@ -235,21 +233,8 @@ def _parent_text(parent: Parent) -> str:
 
 def filter_of_address(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
-    given = {name: query_parameter(visit, name) or None for name in _PARAMETERS}
+    given = {name: visit.parameter(name) or None for name in _PARAMETERS}
     since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
     choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
     chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
     return replace(chosen, key_hash=open_records.key_hash_of(chosen))
-
-
-def query_parameter(visit: Visit, name: str) -> str:
-    """Return a parameter of the address, empty if it is missing."""
-    return visit.query.get(name, "").strip()
-
-
-def project_or_problem(visit: Visit) -> tuple[Project | None, str]:
-    """Return the config, or why it cannot be loaded."""
-    try:
-        return visit.project(), ""
-    except CrossdockError as error:
-        return None, text_with_code(error)

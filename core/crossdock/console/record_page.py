@@ -17,7 +17,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.partner_requests import partner_requests
 from crossdock.console.personal_data_access import log_access_if_shown
 from crossdock.console.record_actions import actions_of
-from crossdock.console.record_list_pages import parent_address, project_or_problem, query_parameter
+from crossdock.console.record_list_pages import parent_address
 from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_lines, tried_records
@@ -56,7 +56,7 @@ def show_record(visit: Visit) -> Response:
 
 def show_record_at_target(visit: Visit) -> Response:
     """Ask the target, or the source of the stream *of*, what it holds now, and show it on the record's page."""
-    named, of = _named_record(visit), query_parameter(visit, "of")
+    named, of = _named_record(visit), visit.parameter("of")
     if of:
         return _page(visit, named, fetched=_fetched(visit, of, named["key"]))
     with visit.reading() as tx:
@@ -70,7 +70,7 @@ def show_record_at_target(visit: Visit) -> Response:
 
 
 def _named_record(visit: Visit) -> dict[str, str]:
-    return {name: query_parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
+    return {name: visit.parameter(name) for name in ("stream", "key", "target", "resource", "namespace")}
 
 
 def _page(
@@ -80,7 +80,7 @@ def _page(
     held: Mapping[str, Any] | None = None,
     fetched: Trial | None = None,
 ) -> Response:
-    project, problem = project_or_problem(visit)
+    project, problem = visit.project_or_problem()
     with visit.reading() as tx:
         try:
             history = _history(tx, project, named)

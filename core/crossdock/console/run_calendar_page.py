@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from starlette.responses import Response
 
 from crossdock.console.calendar_grid import grid, late_files_note, late_files_table
-from crossdock.console.visits import PageError, Visit
+from crossdock.console.visits import Visit, parse_business_date
 from crossdock.runs.job_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
 
@@ -33,14 +33,3 @@ def show_calendar(visit: Visit) -> Response:
         later=visit.link("runs", "calendar", until=until + timedelta(days=_SHOWN)) if until < newest else "",
         months=[(name, visit.link("month", name)) for name in dict.fromkeys(map(month_name, reversed(found.dates)))],
     )
-
-
-def parse_business_date(text: str) -> date:
-    """Return the date of a parameter. Raises PageError."""
-    try:
-        found = date.fromisoformat(text)
-    except ValueError:
-        raise PageError(400, f"{text} is not a date such as 2026-11-24.") from None
-    if not 1990 <= found.year < 2200:
-        raise PageError(400, f"{text} is not a date of this time.")
-    return found

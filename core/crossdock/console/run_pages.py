@@ -12,9 +12,8 @@ from crossdock.console.code_page import meanings
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
 from crossdock.console.personal_data_access import log_access_if_shown
-from crossdock.console.run_calendar_page import parse_business_date
 from crossdock.console.run_report_page import Reader
-from crossdock.console.visits import PageError, Visit, whole_number
+from crossdock.console.visits import PageError, Visit, parse_business_date, whole_number
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import duration_text, instant_text

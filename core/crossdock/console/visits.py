@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -19,7 +19,7 @@ from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.tenants import Tenant, Tenants
-from crossdock.errors import CrossdockError, with_code
+from crossdock.errors import CrossdockError, text_with_code, with_code
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.html_templates import Exact
@@ -48,6 +48,17 @@ class PageError(Exception):
     def __init__(self, status: int, message: str, advice: str = "") -> None:
         super().__init__(message)
         self.status, self.message, self.advice = status, message, advice
+
+
+def parse_business_date(text: str) -> date:
+    """Return the date of a parameter. Raises PageError."""
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise PageError(400, f"{text} is not a date such as 2026-11-24.") from None
+    if not 1990 <= found.year < 2200:
+        raise PageError(400, f"{text} is not a date of this time.")
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +111,17 @@ class Visit:
 
     def project(self) -> Project:
         return self.of_tenant.project()
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter of the address, empty if it is missing."""
+        return self.query.get(name, "").strip()
+
+    def project_or_problem(self) -> tuple[Project | None, str]:
+        """Return the config, or why it cannot be loaded."""
+        try:
+            return self.project(), ""
+        except CrossdockError as error:
+            return None, text_with_code(error)
 
     def jobs(self) -> tuple[Mapping[str, JobConfig], str]:
         """Return the jobs of the config, or none and a sentence that says why it cannot be loaded."""

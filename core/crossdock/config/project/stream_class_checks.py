@@ -119,72 +119,70 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     if resource is not None and resource not in WRITTEN:
         advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
-    names = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
-    given = {name: getattr(stream, name) for name in names}
+    declared = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
+    given = {name: getattr(stream, name) for name in declared}
     try:
-        declared = _Declaration.model_validate(given)
+        facts = _Declaration.model_validate(given)
     except ValidationError as error:
         found = findings_of_nearest_choice(
             _finding(item, given) for item in error.errors(include_url=False, include_input=False)
         )
         yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
-    yield from _mappings_for_objects(given, {name: getattr(declared, name) for name in given}, ())
-    yield from _setting_conflicts(stream, declared)
+    yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given}, ())
+    yield from _setting_conflicts(stream, facts)
     try:
-        kind = destination_type(declared.resource, declared.to, targets)
+        kind = destination_type(facts.resource, facts.to, targets)
     except PydanticCustomError as error:
         yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
         return
-    stream.target_resource = None if declared.to == PLATFORM else kind
-    yield from _resource_problems(stream, declared, kind, targets)
+    stream.target_resource = None if facts.to == PLATFORM else kind
+    yield from _resource_problems(stream, facts, kind, targets)
     members = [field.alias or name for name, field in kind.draft.model_fields.items()]
-    for member in declared.personal:
+    for member in facts.personal:
         if member not in members:
             advice = unknown_key_message(member, members).removeprefix("unknown key; ")
             yield f"personal: {member!r} is not a member; {advice}"
 
 
 def _resource_problems(
-    stream: Stream[Any], declared: _Declaration, kind: ResourceType, targets: Destinations
+    stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations
 ) -> Iterator[str]:
-    if reason := removal_problem(kind, declared.mode, declared.on_gone, finds_deleted=stream.finds_deleted):
+    if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
-    if reason := empty_problem(declared.mode, declared.empty):
+    if reason := empty_problem(facts.mode, facts.empty):
         yield f"empty: {reason}"
-    if reason := reads_problem(declared, declared.reads, targets):
+    if reason := reads_problem(facts, facts.reads, targets):
         yield reason
-    if reason := contribution_problem(kind, declared.contributes, declared.matches, declared.on_gone):
+    if reason := contribution_problem(kind, facts.contributes, facts.matches, facts.on_gone):
         yield reason
-    if reason := adoption_problem(kind, declared.adopt, declared.to, declared.contributes):
+    if reason := adoption_problem(kind, facts.adopt, facts.to, facts.contributes):
         yield f"adopt {reason}"
 
 
-def _setting_conflicts(stream: Stream[Any], declared: _Declaration) -> Iterator[str]:
-    if reason := ours_problem(declared.ours, declared.skip, declared.reads):
+def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    if reason := ours_problem(facts.ours, facts.skip, facts.reads):
         yield f"ours {reason}"
-    if declared.group_by is not None and tuple(declared.group_by) != tuple(declared.key):
+    if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"
-    if declared.whole_groups and (
-        declared.group_by is None or (declared.cursor is not None and declared.cursor.sorted)
-    ):
+    if facts.whole_groups and (facts.group_by is None or (facts.cursor is not None and facts.cursor.sorted)):
         yield "whole_groups needs group_by, and no cursor or one with sorted=False"
-    if declared.cursor is not None and declared.mode != "incremental":
+    if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
-    yield from _conflicting_marks(stream, declared)
+    yield from _conflicting_marks(stream, facts)
 
 
-def _conflicting_marks(stream: Stream[Any], declared: _Declaration) -> Iterator[str]:
-    ways = {"deleted": declared.deleted, "yields_deleted": declared.yields_deleted, "existing": stream.lists_existing}
+def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
     used = [name for name, value in ways.items() if value]
     other = used[0] if used else ""
     if second := second_reading_problem(
-        declared.mode, declared.reread, declared.open_until, fetches=stream.fetches, finds_deleted=other
+        facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
     ):
         yield f"{'.'.join(second[0])} {second[1]}"
-    if used and declared.mode == "snapshot":
+    if used and facts.mode == "snapshot":
         yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
-    if declared.gone.every is not None and not stream.lists_existing:
+    if facts.gone.every is not None and not stream.lists_existing:
         yield f"gone.every {EVERY_WITHOUT_LIST}"
     if stream.lists_existing and len(used) > 1:
         yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"

@@ -137,14 +137,14 @@ class StreamOverrides(ConfigModel):
         return completed
 
     def applied_to(self, stream: Stream[Any]) -> Stream[Any]:
-        """Return a changed copy of *stream*. Raises ConfigError if its class computes one of these attributes."""
+        """Return a changed copy of *stream*. Raises ConfigError if its class computes one of these facts."""
         changed = copy(stream)
-        changes = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
-        if forms := changes.pop("map", None):
-            changes["member_overrides"] = overrides = MemberOverrides(forms)
-            changes["mapping_version"] = self._mapping_version(stream)
-            changes["uses"] = None if stream.uses is None else (*stream.uses, *overrides.columns)
-        for name, value in changes.items():
+        facts = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
+        if forms := facts.pop("map", None):
+            facts["member_overrides"] = overrides = MemberOverrides(forms)
+            facts["mapping_version"] = self._mapping_version(stream)
+            facts["uses"] = None if stream.uses is None else (*stream.uses, *overrides.columns)
+        for name, value in facts.items():
             try:
                 object.__setattr__(changed, name, value)  # the class may be a frozen dataclass
             except AttributeError:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 25
+VERSION = 26
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -51,6 +51,7 @@ runs = Table(
     Column("command", Text),
     Column("config", String(64)),  # of `configs`
     Column("fence", BigInteger),  # of the lease under which it was started last
+    Index("ix_runs_business_date", "business_date", "job", "status"),
 )
 
 configs = Table(

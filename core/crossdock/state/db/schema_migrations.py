@@ -164,6 +164,11 @@ def _store_the_lease_of_runs(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN fence BIGINT"))
 
 
+def _index_runs_by_date(connection: Connection) -> None:
+    (index,) = schema.runs.indexes
+    index.create(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -189,6 +194,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_categories_of_errors,
     _keep_configs_of_runs,
     _store_the_lease_of_runs,
+    _index_runs_by_date,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

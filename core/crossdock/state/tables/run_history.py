@@ -249,10 +249,7 @@ class Runs:
         return _with_reason([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[::-1]
 
     def between(self, first: date, last: date) -> list[RunRecord]:
-        """Return the runs for the business dates from *first* to *last*, oldest first, without messages.
-
-        The dates of all runs are read for it: there is no index by business date.
-        """
+        """Return the runs for the business dates from *first* to *last*, oldest first, without messages."""
         query = select(*self._columns().values()).where(_is_for_dates(first, last)).order_by(runs.c.id)
         return _with_reason([RunRecord(*row) for row in self._connection.execute(query)])
 

@@ -22,6 +22,7 @@ from crossdock.values.run_messages import RunMessage
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3, 6 to 11, or 18 to 21."""
     schema.metadata.drop_all(connection, tables=[schema.audit_log, schema.configs])
+    connection.execute(text("DROP INDEX ix_runs_business_date"))
     connection.execute(text("ALTER TABLE runs DROP COLUMN config"))
     for table in ("runs", "scheduled_runs"):
         connection.execute(text(f"ALTER TABLE {table} DROP COLUMN fence"))

@@ -414,5 +414,6 @@ CREATE INDEX ix_intents_place ON intents (substr(source, 1, 200), line);
 CREATE INDEX ix_intents_run ON intents (run_id);
 CREATE INDEX ix_intents_status ON intents (status);
 CREATE INDEX ix_intents_target_id ON intents (target_id);
+CREATE INDEX ix_runs_business_date ON runs (business_date, job, status);
 CREATE INDEX ix_waiting_records_place ON waiting_records (substr(source, 1, 200), line);
 CREATE INDEX ix_webhooks_received_at ON webhooks (received_at);

@@ -539,7 +539,7 @@ def _file(number: int, name: str, due: datetime) -> Row:
         "version": "v1",
         "name": name,
         "size": 4_000,
-        "modified_at": at,
+        "modified_at": _text(due - timedelta(minutes=1)),
         "stamp": at[:19],
         "status": "done",
         "accepted_at": at,

@@ -10,7 +10,7 @@ from itertools import groupby
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
 from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
 from crossdock.runs.month_summary import month_name
-from crossdock.values.display_texts import duration_text, instant_text
+from crossdock.values.display_texts import counted, duration_text, instant_text
 from crossdock.values.state_words import RunState, StateWord
 
 BY_HAND = "started by hand"
@@ -24,6 +24,7 @@ _SYMBOLS: Mapping[StateWord, str] = {
     Missed.MISSED: "○",
 }
 _LATE_FILES = ("business date", "job", "run", "stream", "file", "due", "came", "late by")
+_LATE_FILES_SHOWN = 200  # the last ones
 _CAUGHT_UP, _LATE = "↺", "◷"
 
 
@@ -105,12 +106,17 @@ def _legend(calendar: JobCalendar) -> Iterator[tuple[str, str, str]]:
 
 def late_files_table(calendar: JobCalendar, address: Addresses) -> Table:
     """Return a table of the files that came late."""
-    return table(_LATE_FILES, (_late_file_row(each, address) for each in calendar.late_files))
+    newest = calendar.late_files[-_LATE_FILES_SHOWN:]
+    return table(_LATE_FILES, (_late_file_row(each, address) for each in newest))
 
 
 def late_files_note(calendar: JobCalendar) -> str:
-    since = calendar.late_files_since
-    return "" if since is None else f"Late files are known of those that were read since {instant_text(since)}."
+    """Return what the table does not show."""
+    more, since = len(calendar.late_files) - _LATE_FILES_SHOWN, calendar.late_files_since
+    notes = [f"{counted(more, 'earlier one')} more."] if more > 0 else []
+    if since is not None:
+        notes.append(f"Late files are known of those that were read since {instant_text(since)}.")
+    return " ".join(notes)
 
 
 def _late_file_row(file: LateFile, address: Addresses) -> Iterator[Cell]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.runs.job_calendar import JobCalendar, LateFile, job_calendar
-from crossdock.state import RunRecord, ScheduledRun, Transaction
+from crossdock.state import RunSums, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
@@ -163,10 +163,10 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
     }
 
 
-def _day_sums(runs: Sequence[RunRecord], first: date, last: date) -> Iterator[DaySums]:
+def _day_sums(runs: Sequence[RunSums], first: date, last: date) -> Iterator[DaySums]:
     """Sum up each day. Of a stream that no run of a day has read, what was open before is still open."""
     open_of: dict[str, OpenCounts] = {}
-    by_date: dict[str, list[RunRecord]] = {}
+    by_date: dict[str, list[RunSums]] = {}
     for run in runs:
         by_date.setdefault(run.business_date, []).append(run)
     for day in sorted(each for each in by_date if each < first.isoformat()):
@@ -186,18 +186,18 @@ def _day_sums(runs: Sequence[RunRecord], first: date, last: date) -> Iterator[Da
         )
 
 
-def _update_open(open_of: dict[str, OpenCounts], runs: Iterable[RunRecord]) -> None:
+def _update_open(open_of: dict[str, OpenCounts], runs: Iterable[RunSums]) -> None:
     for run in runs:
-        for name, stream in (run.tally or {}).items():
-            if "open" in stream:
-                open_of[name] = OpenCounts.of_json(stream["open"])
+        for name, stream in run.streams.items():
+            if stream.open is not None:
+                open_of[name] = OpenCounts.of_json(stream.open)
 
 
-def _sum_of_term(runs: Iterable[RunRecord], term: str) -> int:
-    return sum(stream["records"].get(term, 0) for run in runs for stream in (run.tally or {}).values())
+def _sum_of_term(runs: Iterable[RunSums], term: str) -> int:
+    return sum(stream.records.get(term, 0) for run in runs for stream in run.streams.values())
 
 
-def _total_trends(this: Sequence[RunRecord], before: Sequence[RunRecord]) -> Iterator[Trend]:
+def _total_trends(this: Sequence[RunSums], before: Sequence[RunSums]) -> Iterator[Trend]:
     yield Trend("runs", len(this), len(before))
     for status in ("failed", "incomplete", "degraded"):
         yield Trend(f"{status} runs", *(sum(run.status == status for run in runs) for runs in (this, before)))
@@ -207,11 +207,11 @@ def _total_trends(this: Sequence[RunRecord], before: Sequence[RunRecord]) -> Ite
     yield Trend("throttled requests", *(sum(run.throttled for run in runs) for runs in (this, before)))
 
 
-def _delivered_by_resource(runs: Iterable[RunRecord], resources: Mapping[str, str]) -> Counter[str]:
+def _delivered_by_resource(runs: Iterable[RunSums], resources: Mapping[str, str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for run in runs:
-        for name, stream in (run.tally or {}).items():
-            found[resources.get(name, _OTHER)] += stream["records"].get("delivered", 0)
+        for name, stream in run.streams.items():
+            found[resources.get(name, _OTHER)] += stream.records.get("delivered", 0)
     return found
 
 

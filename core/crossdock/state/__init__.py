@@ -22,7 +22,7 @@ from crossdock.state.tables.migrations import Migration, MigrationPart, Migratio
 from crossdock.state.tables.pending_approvals import PendingApproval
 from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step
 from crossdock.state.tables.removed_input_digests import Digests
-from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate
+from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate, RunSums
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots import PastSnapshot
 from crossdock.state.tables.token_buckets import SharedBucket
@@ -66,6 +66,7 @@ __all__ = [
     "RunKind",
     "RunRecord",
     "RunResult",
+    "RunSums",
     "RunsOfDate",
     "ScheduledRun",
     "Scope",

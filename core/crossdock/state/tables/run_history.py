@@ -8,7 +8,21 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
@@ -64,6 +78,22 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSums:
+    """The numbers of one stream in the tally of a run. *open* is None if the run did not count it."""
+
+    records: dict[str, int]
+    open: dict[str, int] | None = None
+
+
+class RunSums(NamedTuple):
+    business_date: str
+    status: str
+    requests: int
+    throttled: int
+    streams: Mapping[str, StreamSums]
+
+
+@dataclass(frozen=True, slots=True)
 class RunsOfDate:
     """The number of runs of one job, or of none, for a business date that ended alike, and the newest of them."""
 
@@ -95,6 +125,9 @@ _COUNT_REQUESTS = sql_statements.BulkStatement(  # written with every turn of a 
     .where(runs.c.id == bindparam("run"))
     .values(requests=bindparam("requests"), throttled=bindparam("throttled"))
 )
+
+
+_SUMS_OF_TALLY = exact_json.reader_of(dict[str, StreamSums])
 
 
 class Runs:
@@ -248,10 +281,15 @@ class Runs:
         query = select(*self._columns().values()).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc())
         return _with_reason([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[::-1]
 
-    def between(self, first: date, last: date) -> list[RunRecord]:
-        """Return the runs for the business dates from *first* to *last*, oldest first, without messages."""
-        query = select(*self._columns().values()).where(_is_for_dates(first, last)).order_by(runs.c.id)
-        return _with_reason([RunRecord(*row) for row in self._connection.execute(query)])
+    def between(self, first: date, last: date) -> list[RunSums]:
+        """Return the numbers of the runs for the business dates from *first* to *last*, oldest first."""
+        columns = self._columns() | {"tally": type_coerce(runs.c.tally, Text)}
+        query = select(*(columns[name] for name in (*RunSums._fields[:-1], "tally")))
+        found = self._connection.execute(query.where(_is_for_dates(first, last)).order_by(runs.c.id))
+        return [
+            RunSums(day, status, requests, throttled, {} if tally is None else _SUMS_OF_TALLY(tally))
+            for day, status, requests, throttled, tally in found
+        ]
 
     def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
         """Count the runs for the business dates from *first* to *last*, as in `between`."""

@@ -28,7 +28,7 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
     with state.begin() as tx:
         assert [each.business_date.day for each in tx.scheduled_runs.between(FIRST, LAST)] == [28, 29]
         assert tx.scheduled_runs.recorded_since() == {"nightly": AT - timedelta(days=5)}
-        assert [run.id for run in tx.runs.between(FIRST, LAST)] == [2, 3, by_hand]
+        assert [run.business_date for run in tx.runs.between(FIRST, LAST)] == ["2026-03-28", "2026-03-29", "2026-03-29"]
         assert sorted(tx.runs.counts_by_date(FIRST, LAST), key=lambda each: each.newest) == [
             RunsOfDate("nightly", "2026-03-28", "incomplete", 1, 2),
             RunsOfDate("nightly", "2026-03-29", "incomplete", 1, 3),

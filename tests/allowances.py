@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.values.clock import Clock
 
 

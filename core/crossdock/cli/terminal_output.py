@@ -145,7 +145,7 @@ def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
     if not console.is_terminal:
         yield WarningsOnly()
         return
-    from crossdock.cli.safe_terminal_console import FittingBars
+    from crossdock.cli.progress_bars import FittingBars
 
     with FittingBars(console) as bars:
         yield _ProgressBars(bars)

@@ -15,7 +15,7 @@ from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, text_with_code, with_code
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import limit_text
+from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.runs import stored_rate_limits, timing_lines
 from crossdock.state import RunRecord, Transaction

@@ -10,7 +10,7 @@ from typing import Literal
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, BucketStore
-from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import Bucket

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, TakenTokens
-from crossdock.pacing.rate_limit import DEFAULT_PER_S, UNLIMITED, UNSURE
+from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import ROUNDING

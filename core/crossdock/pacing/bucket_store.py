@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 

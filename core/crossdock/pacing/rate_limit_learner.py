@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState
-from crossdock.pacing.rate_limit import UNSURE, LimitEstimate, Origin
+from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
 
 EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance

@@ -15,7 +15,7 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_possible_adoptions

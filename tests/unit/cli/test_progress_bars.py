@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from crossdock.cli.safe_terminal_console import Elapsed, FittingBars, Remaining
+from crossdock.cli.progress_bars import Elapsed, FittingBars, Remaining
 from crossdock.testing.manual_clock import ManualClock
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from crossdock.cli import main, printed_sentences, terminal_output
 from crossdock.cli.config import _yaml
-from crossdock.cli.safe_terminal_console import Remaining
+from crossdock.cli.progress_bars import Remaining
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
 from crossdock.testing.manual_clock import ManualClock

@@ -16,7 +16,7 @@ from crossdock.config.project import project
 from crossdock.console.people import Role
 from crossdock.errors import with_code
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.state import NamedRecord, ReceivedWebhook, RunResult
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock

@@ -9,7 +9,7 @@ from tests.allowances import allowance, configured
 
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders, read
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock

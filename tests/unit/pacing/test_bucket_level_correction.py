@@ -10,7 +10,7 @@ from tests.allowances import configured
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import LevelTracker
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.testing.manual_clock import ManualClock

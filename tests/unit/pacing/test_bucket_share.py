@@ -12,7 +12,7 @@ from tests.unit.pacing.test_simulated import Client
 
 from crossdock.pacing.allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock
 

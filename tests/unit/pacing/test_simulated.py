@@ -18,7 +18,7 @@ from tests.unit.pacing.simulation import START, Network, Result, Server, Time, r
 from crossdock.pacing import rate_limit_headers as read_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 

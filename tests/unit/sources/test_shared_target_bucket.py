@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import LimitEstimate, RateLimit
+from crossdock.pacing.rate_limit import RateLimit
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer

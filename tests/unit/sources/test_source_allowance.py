@@ -31,7 +31,8 @@ from tests.unit.sources.simulated_vendors import (
 )
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import LimitEstimate, RateLimit
+from crossdock.pacing.rate_limit import RateLimit
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.reading.sources.shared_buckets import bucket_of_api
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock

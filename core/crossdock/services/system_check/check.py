@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, with_code
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.pacing.rate_limit import limit_text
+from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext

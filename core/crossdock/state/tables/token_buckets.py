@@ -27,7 +27,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
-from crossdock.pacing.rate_limit import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated

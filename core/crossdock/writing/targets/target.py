@@ -17,7 +17,8 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import LimitEstimate, LimitSettings
+from crossdock.pacing.rate_limit import LimitSettings
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer

@@ -90,17 +90,12 @@ class TargetProposal:
         return self.looks_up or bool(self.key_header)
 
     @property
-    def has_own_update(self) -> bool:
-        """Whether its update is another request than a PATCH of the changes."""
-        return bool(self.update_method) and (self.update_method != "PATCH" or bool(self.sent_in))
-
-    @property
     def features(self) -> set[str]:
         """The parts of the templates that it needs."""
         facts = {
             "update": self.update_method, "delete": self.deletes, "look_up": self.looks_up,
             "acceptance": self.ends_doubt, "key_header": self.key_header, "has_list": self.has_list,
-            "record_path": self.path_end, "own_create": self.sent_in, "own_update": self.has_own_update,
+            "record_path": self.path_end,
         }  # fmt: skip
         return {name for name, is_true in facts.items() if is_true}
 
@@ -150,8 +145,6 @@ def template_values(target: TargetProposal, package: str) -> dict[str, str]:
         "path": target.path,
         "full_path": target.base_path + target.path,
         "path_end": target.path_end,
-        "sent": _wrapped_in_member(target.sent_in, "payload"),
-        "sent_change": _wrapped_in_member(target.sent_in, _update_body(target)),
         "update_method": target.update_method,
         "name_param": target.name_param,
         "name_member": target.name_member,
@@ -168,10 +161,6 @@ def template_values(target: TargetProposal, package: str) -> dict[str, str]:
     }
 
 
-def _update_body(target: TargetProposal) -> str:
-    return "update.changes" if target.update_method == "PATCH" else "update.after"
-
-
 def _wrapped_in_member(member: str, value: str) -> str:
     return f'{{"{member}": {value}}}' if member else value
 
@@ -182,12 +171,6 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
         "crossdock.resources": ["ResourceModel"],
         "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "TargetResource"],
     }
-    if target.sent_in:
-        names["typing"] = ["Any"]
-    if target.sent_in or target.has_own_update:
-        names["crossdock.targets"].append("Request")
-    if target.has_own_update:
-        names["crossdock.targets"].append("Update")
     for each in _nested_members(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
@@ -259,6 +242,8 @@ def _resources_attribute(target: TargetProposal) -> str:
         Named("endpoint=", Call("EndpointProfile", profile), notes.get("endpoint", "")),
         Named("shape=", Call("RecordShape", shape)),
         *([f"path={quoted(target.path)}"] if target.path else []),
+        *([f"update_method={quoted(target.update_method)}"] if target.update_method not in {"", "PATCH"} else []),
+        *([f"body={quoted(target.sent_in)}"] if target.sent_in else []),
     ]
     if target.name_member:
         facts.append(Named("name_member=", quoted(target.name_member), notes.get("name", "")))

@@ -78,9 +78,7 @@ def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) 
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
     base_url, question = openapi_credential_proposal.server_address(document)
     found = openapi_credential_proposal.propose_credentials(document, base_url)
-    target, refused = (
-        openapi_target_proposal.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
-    )
+    target, refused = openapi_target_proposal.propose_target(document) if with_target else (None, [])
     drafts = [(one, openapi_draft_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])

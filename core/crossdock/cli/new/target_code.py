@@ -47,7 +47,7 @@ class TargetProposal:
     """What is known of the resource.
 
     Attributes:
-        path: Of the list, below the base URL; `base_path` is that of the base URL.
+        path: Of the list, below the base URL.
         name_param: The parameter of the list that finds a record by its external id; empty if there is none.
         key_header: The header of an idempotency key; empty if there is none.
         update_method: PATCH, PUT, or empty for records that are written once.
@@ -63,7 +63,6 @@ class TargetProposal:
     model: str
     path: str
     members: Sequence[SentMember]
-    base_path: str = ""
     name_member: str = ""
     name_limit: int = 100
     name_param: str = ""
@@ -76,7 +75,6 @@ class TargetProposal:
     answered_in: str = ""
     listed_in: str = ""
     path_end: str = ""
-    has_list: bool = True
     null_is_absent: bool = False
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,11 +90,7 @@ class TargetProposal:
     @property
     def features(self) -> set[str]:
         """The parts of the templates that it needs."""
-        facts = {
-            "update": self.update_method, "delete": self.deletes, "look_up": self.looks_up,
-            "acceptance": self.ends_doubt, "key_header": self.key_header, "has_list": self.has_list,
-            "record_path": self.path_end,
-        }  # fmt: skip
+        facts = {"delete": self.deletes, "acceptance": self.ends_doubt, "record_path": self.path_end}
         return {name for name, is_true in facts.items() if is_true}
 
 
@@ -142,19 +136,11 @@ def template_values(target: TargetProposal, package: str) -> dict[str, str]:
         "target_imports": import_lines(_imports(target), package),
         "models": "\n\n\n".join(_classes(target.model, target.members)),
         "target_table": _resources_attribute(target),
-        "path": target.path,
-        "full_path": target.base_path + target.path,
         "path_end": target.path_end,
-        "update_method": target.update_method,
-        "name_param": target.name_param,
-        "name_member": target.name_member,
-        "key_header": target.key_header,
         "id_member": target.id_member,
-        "shown_id": "int(record_id)" if target.id_is_number else "record_id",
         "stored_id": "int(target_id)" if target.id_is_number else "target_id",
         "answered": _wrapped_in_member(target.answered_in, "record"),
         "listing": _wrapped_in_member(target.listed_in, "records"),
-        "sent_member": f'["{target.sent_in}"]' if target.sent_in else "",
         "expected_requests": _expected_requests(target),
         "example_members": format_code("return ", members if isinstance(members, Call) else str(members), 8),
         "decimal_import": "from decimal import Decimal\n" if uses_decimal else "",

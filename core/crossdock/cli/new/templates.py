@@ -47,7 +47,6 @@ FEATURES: Mapping[str, Templates] = {
     },
     "target": {
         "$package/target.py": ("target/target.py.txt", "writing: requests and answers"),
-        "tests/fake_partner.py": ("target/fake_partner.py.txt", "a fake of the partner that is written to"),
         "tests/test_target.py": ("target/test_target.py.txt", "the contract tests of crossdock for targets"),
     },
     "graphql_target": {

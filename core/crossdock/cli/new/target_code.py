@@ -55,7 +55,6 @@ class TargetProposal:
         answered_in: The member of an answer about one record that has it; empty if the body is the record.
         listed_in: The member of a list that has the records; empty if the body is the list.
         null_is_absent: Whether null in place of a record alone says that there is none.
-        path_end: What follows the id in the path of a record, such as ``.json``.
         unknown: What the author must find out, as comments.
     """
 
@@ -74,7 +73,6 @@ class TargetProposal:
     sent_in: str = ""
     answered_in: str = ""
     listed_in: str = ""
-    path_end: str = ""
     null_is_absent: bool = False
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,7 +88,7 @@ class TargetProposal:
     @property
     def features(self) -> set[str]:
         """The parts of the templates that it needs."""
-        facts = {"delete": self.deletes, "acceptance": self.ends_doubt, "record_path": self.path_end}
+        facts = {"delete": self.deletes, "acceptance": self.ends_doubt}
         return {name for name, is_true in facts.items() if is_true}
 
 
@@ -136,7 +134,6 @@ def template_values(target: TargetProposal, package: str) -> dict[str, str]:
         "target_imports": import_lines(_imports(target), package),
         "models": "\n\n\n".join(_classes(target.model, target.members)),
         "target_table": _resources_attribute(target),
-        "path_end": target.path_end,
         "id_member": target.id_member,
         "stored_id": "int(target_id)" if target.id_is_number else "target_id",
         "answered": _wrapped_in_member(target.answered_in, "record"),
@@ -294,7 +291,7 @@ def _expected_requests(target: TargetProposal) -> str:
     first, second = (_example_payload(target.members, number) for number in (0, 1))
     changed = {name: value for name, value in second.items() if value != first[name]}
     after = changed if target.update_method == "PATCH" else second
-    one = f"{target.path}/4711{target.path_end}"
+    one = f"{target.path}/4711"
     requests: dict[str, tuple[str, str, Any]] = {
         "create": ("POST", target.path, _payload_in_member(target.sent_in, first))
     }

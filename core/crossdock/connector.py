@@ -82,9 +82,11 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         conflicts: What to do with an update of a member that others have changed at the target.
         adopt: Which records that exist already are taken over.
         personal: Members of the resource whose values are personal and must not be shown.
+        map: How members of its resource are made, as under ``map`` in a config, such as ``{"sku": "variant.sku"}``.
+            `to_resource` makes the others, or is left out.
         mapping_failed: The number of records at which `to_resource` may fail before the stream stops.
         mapping_version: Increase it with every change of `to_resource`, so that all records that the source still has
-            are mapped again.
+            are mapped again. A change of `map` is noticed without it.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         fetch_size: The most keys that `fetch` gets at a time.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and they
@@ -92,7 +94,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
         reads_files: Whether the source of each batch is the name of a file, which reports without data may show. The
             address of a page may contain a key.
-        member_overrides: Set by a config: members that it maps in another way.
+        member_overrides: Set by the engine: what `map` and a config make of a record.
         earlier_keys: Set by the engine: what records were named before keys were trimmed.
         target_resource: Set by the engine: the type of its records at a target other than the platform.
     """
@@ -101,6 +103,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
     mode: Mode = "incremental"
     cursor: Cursor | None = None
     uses: Sequence[str] | None = None
+    map: Mapping[str, Any] = {}
     mapping_version: str = "1"
     yields_deleted: bool = False
     fetch_size: int = 50
@@ -142,14 +145,21 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
             RefusedError: If its data must not be taken in.
         """
 
-    @abstractmethod
-    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
+    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:  # noqa: ARG002
         """Map a record to a draft of the stream's resource, or to its members. No I/O, no clock, no settings.
+
+        Beside `map`, it returns the members that `map` does not make; a stream whose `map` makes all does not need it.
 
         Raises:
             RecordError: If the record cannot be mapped; it becomes a dead letter. After any other exception it becomes
                 one with the reason ``mapping_failed``; beyond the limits `mapping_failed` the stream stops.
         """
+        return {}
+
+    @property
+    def maps_in_code(self) -> bool:
+        """Whether `to_resource` is implemented."""
+        return type(self).to_resource is not Stream.to_resource
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """List the keys of all records that exist, for a source that lists changes and does not name what it deleted.
@@ -224,6 +234,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
         facts |= {} if self.trim_keys else {"trim_keys": False}
         facts |= {} if self.ours is None else {"ours": self.ours.model_dump()}
+        facts |= {"map": self.member_overrides.digest} if self.member_overrides is not None else {}
         facts |= {"contributes": [*self.contributes], "matches": self.matches} if self.contributes else {}
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
@@ -250,7 +261,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         return columns_named_by(self)
 
     def draft(self, record: Record) -> ResourceModel:
-        """Return the draft of `to_resource`, with overrides of the config, checked against the resource's rules.
+        """Return the draft of `to_resource`, `map` and a config's overrides, checked against the resource's rules.
 
         Raises:
             RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.

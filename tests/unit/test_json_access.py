@@ -43,6 +43,35 @@ def test_minor_units_are_those_of_a_currency(currency: str, amount: str) -> None
     assert record_of({"amount": 1990}).decimal("/amount", minor_units=currency) == Decimal(amount)
 
 
+def test_a_pointer_names_the_currency_of_minor_units() -> None:
+    """Beside the amount, from where the pointers of both begin."""
+    (line,) = record_of({"lines": [{"amount": 1990, "currency": "JPY"}]}).each("/lines")
+    assert line.decimal("/amount", minor_units="/currency") == Decimal(1990)
+    assert line.decimal("/other", minor_units="/currency", default=None) is None
+    with pytest.raises(RecordError, match="is missing") as refused:
+        line.decimal("/amount", minor_units="/code")
+    assert refused.value.pointer == "/lines/0/code"
+
+
+@pytest.mark.parametrize(
+    ("total", "quantity", "price"),
+    [("24.30", 2, "12.15"), ("1", 8, "0.125"), ("-5", Decimal("2.5"), "-2"), (f"{3 * 10**40}", 3, f"{10**40}")],
+)
+def test_a_total_is_divided_exactly(total: str, quantity: Decimal | int, price: str) -> None:
+    """The price of a unit times the quantity is the total again."""
+    assert str(record_of({"total": total}).decimal("/total", divided_by=quantity)) == price
+
+
+@pytest.mark.parametrize(
+    ("quantity", "message"), [(3, "cannot be divided into a number with 4 decimals"), (0, "cannot be divided by 0")]
+)
+def test_a_total_that_is_not_divisible_rejects_the_record(quantity: int, message: str) -> None:
+    """A rounded price would make another total."""
+    with pytest.raises(RecordError, match=message) as refused:
+        record_of({"total": "10"}).decimal("/total", divided_by=quantity)
+    assert refused.value.pointer == "/total"
+
+
 @pytest.mark.parametrize("currency", ["XAU", "euro", ""])
 def test_minor_units_of_no_such_currency_reject_the_record(currency: str) -> None:
     """A factor that is assumed would make a wrong amount."""

@@ -69,7 +69,7 @@ class HttpJsonTarget(ApiTarget):
         method, path = config.create.split()
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
         sent = {name: value for name, value in payload.items() if name not in config.members_in_path}
-        body = _record_in_body(config, sent)
+        body = self.resources[resource].in_body(sent)
         return Request(method, path, exact_json.dumps(body), holds_payload=body == payload)
 
     def batch(self, resource: str, requests: Sequence[Request]) -> Request:
@@ -90,7 +90,7 @@ class HttpJsonTarget(ApiTarget):
             raise RemoteError(
                 "a record's id is no whole number, as its numbers say", where=place, code="answer_misplaced"
             ) from None
-        return Request.json(*request, _record_in_body(config, record) | known)
+        return Request.json(*request, self.resources[resource].in_body(record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._single[resource]
@@ -106,7 +106,7 @@ class HttpJsonTarget(ApiTarget):
             return self._posted(posted, {"changes" if is_patch else "record": sent | compared, "id": target_id})
         if is_together:
             return self._in_batch(resource, (method, path), target_id, sent | compared)
-        return Request.json(method, path, _record_in_body(config, sent | compared))
+        return Request.json(method, path, self.resources[resource].in_body(sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
         config = self._single[resource]
@@ -286,6 +286,7 @@ def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
         draft_model(name, config.members),
         write_once=config.update is None,
         creates=config.create is not None,
+        body=config.body,
         deletes=config.delete is not None,
         endpoint=EndpointProfile(
             idempotent=config.idempotency_header is not None or config.repeated is not None,
@@ -373,10 +374,6 @@ def _outcome_without_results(answer: Answer) -> Outcome:
     reason = api_error_messages.message_of(errors_in(body_of(answer)), str)
     message = "answered a batch without a result for each record"
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
-
-
-def _record_in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:
-    return record if config.body is None else {config.body: record}
 
 
 def _request_of_one_record(request: str | None, target_id: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -570,16 +571,27 @@ class RecordMap:
 
 
 class MemberOverrides:
-    """Replaces some members of a draft by forms of a config."""
+    """Adds members to a draft, or replaces them, by *forms* of a stream's class or of a config.
+
+    Attributes:
+        digest: A hash that changes with the forms.
+    """
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
-        self._names, self._map = frozenset(forms), RecordMap(forms)
+        self.forms, self._map = forms, RecordMap(forms)
         self.columns = self._map.columns
+        stated = {
+            name: form.model_dump(mode="python", by_alias=True, exclude_none=True)
+            if isinstance(form, ConfigModel)
+            else form
+            for name, form in forms.items()
+        }
+        self.digest = hashlib.sha256(exact_json.dumps(stated)).hexdigest()
 
     def applied_to(self, made: ResourceModel | Mapping[str, Any], record: Record) -> dict[str, Any]:
         """Replace these members in *made*. One without a value is left out."""
         given = (
             {name: getattr(made, name) for name in made.model_fields_set} if isinstance(made, ResourceModel) else made
         )
-        others = {name: value for name, value in given.items() if to_camel(str(name)) not in self._names}
+        others = {name: value for name, value in given.items() if to_camel(str(name)) not in self.forms}
         return others | self._map(record)

@@ -49,7 +49,7 @@ class Repair(ConfigModel):
     zfill: Annotated[int, Field(ge=1, le=MAX_ZFILL)] | None = None
     """How many digits a cell of digits alone has, with zeros before it."""
     table: Mapping[str, str] | None = None
-    """The text that takes the place of each of these texts; any other stays."""
+    """The text that takes the place of each of these texts; any other stays. An empty text stands for null as well."""
 
     def expression(self, column: str) -> pl.Expr:
         text = column_named(column)
@@ -69,7 +69,7 @@ class Repair(ConfigModel):
         if self.zfill is not None:
             text = pl.when(text.str.contains("^[0-9]+$")).then(text.str.pad_start(self.zfill, "0")).otherwise(text)
         if self.table is not None:
-            text = text.replace(self.table)
+            text = (text.fill_null("") if "" in self.table else text).replace(self.table)
         return text.alias(column)
 
 

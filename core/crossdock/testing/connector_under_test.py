@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
-from crossdock.connector import Connector, Context
+from crossdock.connector import Connector, Context, Stream
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
@@ -34,8 +34,9 @@ _HINDERED: dict[type, str] = {}
 
 
 def method_of(own: object, name: str) -> str:
-    """Return how messages name a method of an author's stream or target."""
-    return f"{type(own).__name__}.{name}"
+    """Return how messages name a method of an author's stream or target, or `map` in place of `to_resource`."""
+    is_map = name == "to_resource" and isinstance(own, Stream) and not own.maps_in_code
+    return f"{type(own).__name__}.{'map' if is_map else name}"
 
 
 def shown_key(text: str) -> str:

@@ -29,6 +29,7 @@ from crossdock.state import parse_url
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.targets import Target
 from crossdock.testing import given_records, sandbox_effects
+from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.records import RawBatch
@@ -91,13 +92,13 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
             "auth": {"kind": "api_key", "token": key},
             "rate": {"per_minute": RATE, "burst": BURST},
         }
-        streams = tuple(each for each in connector.streams(context.settings) if each.name == trial.bound.stream.name)
+        stream = bound_stream(connector, context, trial.bound.stream.name).stream
         project = _TestProject(
             folder / "crossdock.yaml",
             Profile.model_validate(platform, context={"folder": folder}),
             parse_url("sqlite:///state.db", folder),
             folder / "spool",
-            (Connection(context.connection, connector, context.settings, streams),),
+            (Connection(context.connection, connector, context.settings, (stream,)),),
         )
         project.init()
         made = Tenant(folder, project, context.run.clock.now())

@@ -85,7 +85,7 @@ class SyncContract(CursorContract):
         with self._new_tenants() as new_tenant:
             tenant = new_tenant()
             first = self._sync(tenant, lambda _: self.network())
-            assert first.counters.requests, f"{self._class}.to_resource: the first sync sends nothing"
+            assert first.counters.requests, f"{self._mapping}: the first sync sends nothing"
             before = tenant.stored()
             self._check_sends_nothing(tenant, self.network_since)
             self._check_sends_nothing(tenant, lambda _: self.network())
@@ -123,6 +123,7 @@ class SyncContract(CursorContract):
         try:
             trial = self.example()
             self._class = type(trial.bound.stream).__name__
+            self._mapping = method_of(trial.bound.stream, "to_resource")
             _check_that_it_can_be_synced(trial.bound)
             with SandboxSyncs(folder) as syncs:
                 yield lambda: self._new_tenant(syncs, trial)
@@ -134,7 +135,7 @@ class SyncContract(CursorContract):
     def _check_sends_nothing(self, tenant: Tenant, network: Network) -> None:
         sent = self._sync(tenant, network).counters.requests
         assert not sent, (
-            f"{self._class}.pull or to_resource: a second sync of the same records sends {sent} requests; rows and "
+            f"{self._class}.pull or {self._mapping}: a second sync of the same records sends {sent} requests; rows and "
             "drafts must not have the time of the run, the cursor, or what else changes while a record does not"
         )
 
@@ -164,7 +165,7 @@ class SyncContract(CursorContract):
         if not most and report.all_open.total:
             why = "; ".join(tenant.reasons_of_open_records())
             text = f"records of the example are open after a sync: {report.all_open}: {why}"
-            raise AssertionError(f"{self._class}.to_resource: {text}")
+            raise AssertionError(f"{self._mapping}: {text}")
         assert report.balanced, "the tally does not balance"
         return report
 

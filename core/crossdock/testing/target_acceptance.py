@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 import warnings
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from unittest import SkipTest, mock
 from crossdock.connector import Connector
 from crossdock.testing.crossdock_process import Commands, EndedCommand, module_and_constant_of, write_entry_points
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
+from crossdock.testing.example_partner import ExamplePartner
 from crossdock.testing.example_source import SOURCE, example_record, reference_value, without_waits
 from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.sandbox_effects import describe_differences
@@ -62,11 +62,18 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
     records: int = 12
     left_to_a_person: Collection[str] = ()
 
-    @abstractmethod
     def partner(self) -> tuple[httpx.BaseTransport, Held]:
         """Return a new partner without records: the transport that answers its requests, and a function that lists its
         records.
+
+        By default one that keeps what it is sent, gives the answers of `stored`, `answered`, `listing`, `removed`,
+        `missing` and `repeated`, and grants tokens. An API whose requests have another form than the record, such as
+        GraphQL, or whose own checks matter, needs one of your own.
         """
+        import httpx  # noqa: PLC0415  most tests need none
+
+        made = ExamplePartner(self)
+        return httpx.MockTransport(made.answer), made.held
 
     def test_each_record_is_there_once_in_spite_of_faults_and_kills(self) -> None:
         """Disturbed and killed syncs do what one undisturbed sync does, and the next one sends nothing.

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
 
 from crossdock.errors import RecordError
-from crossdock.values import json_paths
+from crossdock.values import exact_json, json_paths
 from crossdock.values.field_types import find_minor_unit
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat
@@ -19,6 +20,7 @@ from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")
 M = TypeVar("M", bound=BaseModel)
+_DECIMALS = 4  # of the numbers in drafts
 
 
 class JsonAccess(ABC):
@@ -73,25 +75,39 @@ class JsonAccess(ABC):
         return text
 
     @overload
-    def decimal(self, pointer: str, *, minor_units: int | str = 0) -> Decimal: ...
+    def decimal(self, pointer: str, *, minor_units: int | str = 0, divided_by: Decimal | int = 1) -> Decimal: ...
     @overload
-    def decimal(self, pointer: str, *, minor_units: int | str = 0, default: D) -> Decimal | D: ...
-    def decimal(self, pointer: str, *, minor_units: int | str = 0, default: Any = MISSING) -> Any:
+    def decimal(
+        self, pointer: str, *, minor_units: int | str = 0, divided_by: Decimal | int = 1, default: D
+    ) -> Decimal | D: ...
+    def decimal(
+        self, pointer: str, *, minor_units: int | str = 0, divided_by: Decimal | int = 1, default: Any = MISSING
+    ) -> Any:
         """Return the exact number at *pointer*, a JSON number or text: ``19.90`` or ``"19.90"``.
 
         Args:
             minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
-                ``"1990"`` are 19.90, and ``19.90`` is an error. A currency stands for its digits (ISO 4217).
+                ``"1990"`` are 19.90, and ``19.90`` is an error. A currency stands for its digits (ISO 4217), and so
+                does a JSON pointer to one, such as ``/price/currency``.
+            divided_by: For the price of a unit where the source has only that of a line: its quantity. A quotient with
+                more than four decimals is an error.
             default: Returned if the value is missing, null or an empty text.
         """
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        digits = find_minor_unit(minor_units) if isinstance(minor_units, str) else minor_units
+        number = json_paths.exact_number(value, self._full_pointer(pointer), self._minor_digits(pointer, minor_units))
+        return number if divided_by == 1 else _quotient(number, divided_by, self._full_pointer(pointer))
+
+    def _minor_digits(self, pointer: str, minor_units: int | str) -> int:
+        if isinstance(minor_units, int):
+            return minor_units
+        code = self.at(minor_units, str) if minor_units.startswith("/") else minor_units
+        digits = find_minor_unit(code)
         if digits is None:
             message = "is in a currency that has no minor units (ISO 4217)"
             raise RecordError("bad_value", message, pointer=self._full_pointer(pointer))
-        return json_paths.exact_number(value, self._full_pointer(pointer), digits)
+        return digits
 
     @overload
     def day(self, pointer: str, *, layout: str | None = None) -> date: ...
@@ -185,6 +201,16 @@ class JsonAccess(ABC):
             (pointer, message), *more = json_paths.model_errors(error, self._document)
             others = [f"{self._full_pointer(place)}: {text}" if place else text for place, text in more]
             raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._full_pointer(pointer)) from None
+
+
+def _quotient(number: Decimal, divisor: Decimal | int, pointer: str) -> Decimal:
+    if not divisor:
+        raise RecordError("bad_value", "cannot be divided by 0", pointer=pointer)
+    found = Fraction(number) / Fraction(divisor) * 10**_DECIMALS
+    if found.denominator != 1:
+        message = f"cannot be divided into a number with {_DECIMALS} decimals"
+        raise RecordError("bad_value", message, pointer=pointer)
+    return Decimal(exact_json.decimal_text(Decimal(f"{found.numerator}E-{_DECIMALS}")))
 
 
 class JsonElement(JsonAccess):

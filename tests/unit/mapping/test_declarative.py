@@ -222,11 +222,13 @@ def test_an_unknown_form_is_refused(form: object) -> None:
         pytest.param({"strip": "right", "strip_suffix": "-"}, "5-  ", "5", id="in order"),
         pytest.param({"strip": "both", "table": {"A-01": "1001"}}, " A-01 ", "1001", id="another system's code"),
         pytest.param({"table": {"A-01": "1001"}}, "A-011", "A-011", id="a text that is not in the table"),
+        pytest.param({"table": {"": "CASH"}}, None, "CASH", id="null is empty"),
+        pytest.param({"table": {"A-01": "1001"}}, None, None, id="null stays"),
     ],
 )
-def test_repairs(repair: dict[str, Any], text: str, mended: str) -> None:
+def test_repairs(repair: dict[str, Any], text: str | None, mended: str | None) -> None:
     """Small named repairs, in columns."""
-    frame = pl.DataFrame({"A": [text]})
+    frame = pl.DataFrame({"A": [text]}, schema={"A": pl.String})
     assert frame.select(Repair(**repair).expression("A")).item() == mended
 
 

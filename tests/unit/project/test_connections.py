@@ -216,7 +216,7 @@ def without_resources() -> Any:
         ({"streams": lambda: ()}, "streams raised TypeError in streams, line .*takes 0 positional arguments but 1 was"),
         (
             {"streams": lambda _: [only_read()]},
-            "streams raised TypeError in line .*: class OnlyRead lacks.* '?to_resource",
+            "to_resource or map is missing: what its records become\n.*fix class OnlyRead, line ",
         ),
         ({"streams": lambda _: [unnamed()]}, "not a valid stream name; .*\n.*fix class InCode, line "),
         ({"target": lambda: None}, "target raised TypeError in target, line .*takes 0 positional arguments but 1 was"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -79,6 +79,10 @@ def test_a_full_declaration_is_accepted() -> None:
         ({"cursor": Cursor}, "cursor must be made by Cursor(...)"),
         ({"incomplete": "x"}, "incomplete must be made by Filter(...)"),
         ({"reads_files": "no"}, "reads_files must be True or False"),
+        ({"map": {"skuu": "a"}}, "map.skuu unknown key; did you mean 'sku'?"),
+        ({"map": {"sku": {"form": "a"}}}, "map.sku"),
+        ({"map": {"active": {"const": 3}}}, "map.active.const must be true or false"),
+        ({"map": {"sku": "a"}, "contributes": ("name",)}, "map.sku is not one of contributes: name"),
         ({"resource": Filter}, "resource must be text such as 'product', not the class Filter"),
     ],
 )
@@ -88,6 +92,18 @@ def test_a_wrong_attribute_is_refused_with_its_class(facts: dict[str, Any], mess
         check_declaration("w.things", declared(**facts), {})
     assert f"w.things: {message}" in refused.value.message
     assert "fix class InCode, line" in (refused.value.hint or "")
+
+
+def test_a_map_without_code_makes_every_required_member() -> None:
+    """With `to_resource`, others may be made there."""
+
+    class Mapped(Stream[Any]):
+        name, key, resource, pull = "things", ("K",), "product", InCode.pull
+        map: Mapping[str, Any] = {"sku": "sku"}
+
+    with pytest.raises(ConfigError, match="w.things: map lacks name, which every product needs"):
+        check_declaration("w.things", Mapped(), {})
+    check_declaration("w.things", declared(map={"sku": "sku"}), {})
 
 
 def test_a_missing_attribute_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -198,6 +199,44 @@ def test_columns_of_mapped_members_count_as_used(load_with: Load) -> None:
 
     assert load_with("{products: {map: {name: title}}}", Using()).uses == ("sku", "title")
     assert load_with("{products: {map: {name: title}}}").uses is None
+
+
+class Mapped(Products):
+    """A stream that declares its mapping."""
+
+    to_resource = Stream.to_resource
+    map = {
+        "sku": "variant.sku",
+        "name": "title",
+        "unitPrice": {"from": "variant.cents", "as": "decimal", "minor_units": "EUR"},
+        "currency": {"const": "EUR"},
+    }
+
+
+def test_a_class_declares_a_map_as_a_config_does(load_with: Load) -> None:
+    """A config replaces members of it, and adds others; a change of either maps all records again."""
+    row = record(variant={"sku": "0017", "cents": 950}, brand="Ada")
+    own, changed = load_with("{}", Mapped()), load_with("{products: {map: {name: brand, barcode: title}}}", Mapped())
+    members = {"sku": "0017", "name": "Lamp", "unitPrice": Decimal("9.5"), "currency": "EUR", "active": True}
+    assert own.draft(row).payload() == members
+    assert changed.draft(row).payload() == {**members, "name": "Ada", "barcode": "Lamp"}
+    other = type("Other", (Mapped,), {"map": {**Mapped.map, "name": "brand"}})
+    assert len({own.version, changed.version, load_with("{}", other()).version}) == 3
+
+
+def test_a_class_maps_some_members_in_code(load_with: Load) -> None:
+    """Its map adds the others, and their columns count as used where the stream names the columns that do."""
+
+    class Both(Mapped):
+        uses = ("variant.sku",)
+        map = {"name": "title"}
+
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            return {"sku": record.at("/variant/sku", str).lower()}
+
+    stream = load_with("{}", Both())
+    assert stream.draft(record(variant={"sku": "A7"})).payload() == {"sku": "a7", "name": "Lamp", "active": True}
+    assert stream.uses == ("variant.sku", "title")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from crossdock.targets import (
     Rule,
     Target,
     TargetResource,
+    Update,
 )
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
@@ -67,6 +68,31 @@ def test_the_body_with_a_key_is_not_the_payload_alone() -> None:
 
 class WithoutDeletes(OrderTarget):
     delete = Target.delete
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent"),
+    [
+        pytest.param({}, ("PATCH", {"note": "y"}), id="usual"),
+        pytest.param({"body": "order"}, ("PATCH", {"order": {"note": "y"}}), id="body"),
+        pytest.param({"update_method": "PUT"}, ("PUT", {"note": "y", "reference": "a:1"}), id="PUT"),
+        pytest.param(
+            {"update_method": "POST", "body": "order"},
+            ("POST", {"order": {"note": "y", "reference": "a:1"}}),
+            id="POST",
+        ),
+    ],
+)
+def test_a_resource_says_how_its_records_are_sent(declared: Any, sent: tuple[str, Any]) -> None:
+    """PATCH sends the changed members, other methods the whole record; a create is stored once if it is the payload."""
+    kind = TargetResource("orders", Order, path="/orders", name_member="reference", **declared)
+    target = type("Plain", (ApiTarget,), {"resources": {"orders": kind}})()
+    after = {"note": "y", "reference": "a:1"}
+    made = target.update("orders", "17", Update({}, {"note": "y"}, after))
+    assert (made.method, made.path, exact_json.loads(made.body or b"")) == (sent[0], "/orders/17", sent[1])
+    created = target.create("orders", after)
+    assert exact_json.loads(created.body or b"") == ({"order": after} if "body" in declared else after)
+    assert created.holds_payload is ("body" not in declared)
 
 
 def test_a_method_that_a_resource_needs() -> None:

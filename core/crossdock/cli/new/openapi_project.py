@@ -29,7 +29,11 @@ from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
 from crossdock.platform.openapi_file import OpenApi, as_mapping
 
-_TAKEN = {"Api", "Context", "RawBatch", "Record", "Stream", "Cursor", "Paginator", "Connector", "Decimal"}
+_TAKEN = {
+    "Api", "ApiSettings", "AwareDatetime", "BaseModel", "BaseUrl", "Connector", "Context", "Cursor", "Decimal", "Field",
+    "Iterator", "Literal", "Offset", "PageNumber", "Paginator", "RawBatch", "Record", "Reference", "Stream",
+}  # fmt: skip
+"""Names that streams.py may import."""
 _ANNOUNCED = {"cursor", "next_url", "link", "after_id"}  # paginations of which a page says whether there is another
 _MOST_SHOWN = 3  # operations that are left out for one reason
 _MOST_NAMED = 12  # members that a docstring names
@@ -74,9 +78,7 @@ def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) 
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
     base_url, question = openapi_credential_proposal.server_address(document)
     found = openapi_credential_proposal.propose_credentials(document, base_url)
-    target, refused = (
-        openapi_target_proposal.propose_target(document, urlsplit(base_url).path) if with_target else (None, [])
-    )
+    target, refused = openapi_target_proposal.propose_target(document) if with_target else (None, [])
     drafts = [(one, openapi_draft_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
@@ -136,20 +138,18 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
     environment = {
         _environment_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets
     }
-    secrets = proposal.credentials.secrets
     found = {
         "stream": f"{package}.{first.name}",
         "base_path": urlsplit(proposal.base_url).path,
         "api_title": _comment_text(as_mapping(proposal.document.data.get("info")).get("title")) or package,
-        "streams_imports": import_lines(_stream_imports(proposal, package), package),
+        "streams_imports": import_lines(_stream_imports(proposal), package),
         "stream_names": ", ".join(class_name(one) for one, _ in lists),
         "connector_streams": format_code(
             "streams=lambda _: ", _tuple_code([f"{class_name(one)}()" for one, _ in lists]), 4, ","
         ),
         "init_imports": import_lines(
             {
-                f"{package}.streams": [*(class_name(one) for one, _ in lists), "api"],
-                f"{package}.settings": ["ApiSettings"],
+                f"{package}.streams": ["ApiSettings", *(class_name(one) for one, _ in lists), "api"],
                 **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
             },
             package,
@@ -157,24 +157,11 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
         "api_body": format_code("return settings.api", _auth_argument(proposal), 4),
         "questions": "".join(f"    # TODO: {each}\n" for each in proposal.unknown),
         "streams": "\n\n\n".join(
-            _stream_class(one, taken)
-            for one, taken in zip((one for one, _ in lists), _needs_own_namespace(lists), strict=True)
-        ),
-        "settings_imports": import_lines(
-            {
-                "typing": ["Literal"],
-                "crossdock": ["SecretRef"] if secrets else [],
-                "crossdock.sources": ["HttpSettings", *(["BaseUrl"] if "token_url" in settings else [])],
-            },
-            package,
+            text
+            for (one, draft), taken in zip(lists, _needs_own_namespace(lists), strict=True)
+            for text in (*_model_classes(proposal.document, one, draft), _stream_class(one, draft, taken))
         ),
         "fields": "".join(f"\n{each}" for each in _settings_fields(proposal)),
-        "models_imports": import_lines(_model_imports(lists), package),
-        "record_models": "\n\n\n".join(
-            text for one, draft in lists for text in _model_classes(proposal.document, one, draft)
-        ),
-        "mapping_imports": import_lines(_mapping_imports(lists, package), package),
-        "mappings": "\n\n\n".join(_mapping_function(one, draft) for one, draft in lists),
         "settings_of_tests": f"{format_code('SETTINGS = ', literal(settings))}\n"
         f"{format_code('ENVIRONMENT: dict[str, str] = ', literal(environment))}",
         "config": "\n".join(
@@ -212,11 +199,7 @@ def class_name(one: ListProposal) -> str:
 
 def _model_name(one: ListProposal) -> str:
     name = "".join(singular(word).capitalize() for word in one.name.split("_"))
-    return f"{name}Record" if name in _TAKEN or name in {"Date", "Field", "BaseModel"} else name
-
-
-def _function_name(one: ListProposal) -> str:
-    return f"{'_'.join(singular(word) for word in one.name.split('_'))}_draft"
+    return f"{name}Record"
 
 
 def _tuple_code(items: Sequence[str]) -> str | Call:
@@ -226,18 +209,24 @@ def _tuple_code(items: Sequence[str]) -> str | Call:
 # ---- streams.py
 
 
-def _stream_imports(proposal: Proposal, package: str) -> dict[str, list[str]]:
-    lists = proposal.lists
-    drafts = [draft.draft for _, draft in lists]
+def _stream_imports(proposal: Proposal) -> dict[str, list[str]]:
+    lists, credentials = proposal.lists, proposal.credentials
     paginators = [call.head for one, _ in lists if isinstance(call := _paginator_call(one.paging, one), Call)]
     cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
-    return {
+    base_url = ["BaseUrl"] if "token_url" in credentials.texts else []
+    secret = ["SecretRef"] if credentials.secrets else []
+    mapped = {name for _, draft in lists for name in draft.names}
+    names = {
         "collections.abc": ["Iterator"],
-        "crossdock": ["Context", "RawBatch", "Record", "Stream", *drafts],
-        "crossdock.sources": ["Api", *proposal.credentials.names, *cursor, *paginators],
-        package: ["mapping"],
-        f"{package}.settings": ["ApiSettings"],
+        "typing": ["Literal"],
+        "decimal": ["Decimal"] if "Decimal" in mapped else [],
+        "datetime": ["UTC", "datetime"] if "datetime" in mapped else [],
+        "crossdock": ["Context", "RawBatch", "Record", *secret, "Stream", *(mapped - {"Decimal", "datetime"})],
+        "crossdock.sources": ["Api", *base_url, *credentials.names, *cursor, "HttpSettings", *paginators],
     }
+    for module, needed in _model_imports(lists).items():
+        names.setdefault(module, []).extend(needed)
+    return names
 
 
 def _auth_argument(proposal: Proposal) -> Call:
@@ -251,7 +240,7 @@ def _needs_own_namespace(lists: Sequence[tuple[ListProposal, DraftProposal]]) ->
     return [resource in resources[:number] for number, resource in enumerate(resources)]
 
 
-def _stream_class(one: ListProposal, needs_namespace: bool) -> str:
+def _stream_class(one: ListProposal, draft: DraftProposal, needs_namespace: bool) -> str:
     page = Call("RawBatch.json", [f"page.items({quoted(one.records)})", "source=page.address"])
     pages = Call(
         "ctx.api.pages",
@@ -288,19 +277,13 @@ def _stream_class(one: ListProposal, needs_namespace: bool) -> str:
             "        for page in pages:",
             format_code("yield ", page, 12),
             "",
-            f"    def to_resource(self, record: Record) -> {_draft_class_of(one)}:",
-            f'        """See `mapping.{_function_name(one)}`."""',
-            f"        return mapping.{_function_name(one)}(record)",
+            *_mapping_method(one, draft),
         ]
     )
 
 
 def _summary(one: ListProposal) -> str:
     return _comment_text(one.operation.data.get("summary")).rstrip(".") or one.name
-
-
-def _draft_class_of(one: ListProposal) -> str:
-    return "".join(word.capitalize() for word in one.resource.split("_")) + "Draft"
 
 
 def _cursor_line(one: ListProposal) -> str:
@@ -335,9 +318,6 @@ def _paginator_call(paging: Paging, one: ListProposal) -> str | Call:
 
 def _params_argument(one: ListProposal) -> str:
     return "".join(f", {each}" for each in [format_code("", literal(dict(one.required)))] if one.required)
-
-
-# ---- settings.py, models.py, mapping.py
 
 
 def _settings_fields(proposal: Proposal) -> Iterator[str]:
@@ -392,35 +372,23 @@ def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: 
     return "\n".join(lines)
 
 
-def _mapping_imports(lists: Sequence[tuple[ListProposal, DraftProposal]], package: str) -> dict[str, list[str]]:
-    names = {name for _, draft in lists for name in draft.names}
-    return {
-        "decimal": ["Decimal"] if "Decimal" in names else [],
-        "datetime": ["UTC", "datetime"] if "datetime" in names else [],
-        "crossdock": ["Record", *sorted(names - {"Decimal", "datetime"})],
-        package: ["models"],
-    }
-
-
-def _mapping_function(one: ListProposal, draft: DraftProposal) -> str:
-    lines = [
-        f"def {_function_name(one)}(record: Record) -> {draft.draft}:",
-        f'    """One record of {_comment_text(one.operation.path)}."""',
-    ]
-    made = format_code("return ", Call(draft.draft, draft.arguments), 4)
+def _mapping_method(one: ListProposal, draft: DraftProposal) -> Iterator[str]:
+    made = format_code("return ", Call(draft.draft, draft.arguments), 8)
     built: list[str] = []
     if draft.lines is not None and draft.lines_of:
         built = [
-            "    lines = tuple(",
-            format_code("", draft.lines, 8),
-            f"        for line in found.{draft.lines_of}",
-            "    )",
+            "        lines = tuple(",
+            format_code("", draft.lines, 12),
+            f"            for line in found.{draft.lines_of}",
+            "        )",
         ]
     elif draft.lines is not None:
-        built = [format_code("line = ", draft.lines, 4)]
+        built = [format_code("line = ", draft.lines, 8)]
+    yield f"    def to_resource(self, record: Record) -> {draft.draft}:"
+    yield f'        """One record of {_comment_text(one.operation.path)}."""'
     if "found." in "\n".join([*built, made]):
-        lines.append(f"    found = record.parse(models.{_model_name(one)})")
-    return "\n".join([*lines, *built, made])
+        yield f"        found = record.parse({_model_name(one)})"
+    yield from (*built, made)
 
 
 # ---- tests

@@ -43,12 +43,12 @@ class _Resource:
     of_item: Mapping[str, Operation]
 
 
-def propose_target(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[SkippedOperation]]:
+def propose_target(document: OpenApi) -> tuple[TargetProposal, list[SkippedOperation]]:
     """Return the target and the resources that are left out. Raises ConfigError if no resource can be one."""
     left_out: list[SkippedOperation] = []
     found: list[TargetProposal] = []
     for one in _resources(document, left_out):
-        made = _proposed_target(document, one, base_path)
+        made = _proposed_target(document, one)
         if isinstance(made, SkippedOperation):
             left_out.append(made)
         else:
@@ -90,7 +90,7 @@ def _resources(document: OpenApi, left_out: list[SkippedOperation]) -> Iterator[
             yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
 
 
-def _proposed_target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal | SkippedOperation:
+def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | SkippedOperation:
     post = one.of_list["POST"]
 
     def refused(reason: str) -> SkippedOperation:
@@ -121,7 +121,6 @@ def _proposed_target(document: OpenApi, one: _Resource, base_path: str) -> Targe
         model=model,
         path=one.path,
         members=made,
-        base_path=base_path.rstrip("/"),
         name_member=name_member,
         name_limit=_name_length_limit(members(document, record).get(name_member, {})),
         name_param=_name_param(one.of_list.get("GET"), name_member),
@@ -133,7 +132,6 @@ def _proposed_target(document: OpenApi, one: _Resource, base_path: str) -> Targe
         sent_in=sent_in,
         answered_in=answered_in,
         listed_in=_list_member(document, one.of_list.get("GET")),
-        has_list="GET" in one.of_list,
     )
     return replace(target, unknown=_open_questions(target))
 

@@ -60,7 +60,7 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 @click.option(
     "--target",
     is_flag=True,
-    help="Also a target, to which streams send, and a fake of the partner; with --graphql, one of mutations.",
+    help="Also a target, to which streams send, and its tests; with --graphql, one of mutations.",
 )
 @click.option("--webhooks", is_flag=True, help="Also the webhooks of the API.")
 @click.option("--graphql", is_flag=True, help="Read the API by a GraphQL query.")
@@ -144,8 +144,8 @@ def _add_target(made: _ProjectContent) -> None:
 
     is_graphql = "graphql" in made.features
     example = target_code.GRAPHQL_EXAMPLE if is_graphql else target_code.EXAMPLE
-    made.features |= {"support", *example.features}  # support: modules beside the tests
-    made.features |= {"graphql_target"} if is_graphql else set()
+    made.features |= example.features
+    made.features |= {"graphql_target", "support"} if is_graphql else set()  # support: modules beside the tests
     made.values |= target_code.template_values(example, made.values["package"])
 
 

@@ -47,7 +47,7 @@ class TargetProposal:
     """What is known of the resource.
 
     Attributes:
-        path: Of the list, below the base URL; `base_path` is that of the base URL.
+        path: Of the list, below the base URL.
         name_param: The parameter of the list that finds a record by its external id; empty if there is none.
         key_header: The header of an idempotency key; empty if there is none.
         update_method: PATCH, PUT, or empty for records that are written once.
@@ -55,7 +55,6 @@ class TargetProposal:
         answered_in: The member of an answer about one record that has it; empty if the body is the record.
         listed_in: The member of a list that has the records; empty if the body is the list.
         null_is_absent: Whether null in place of a record alone says that there is none.
-        path_end: What follows the id in the path of a record, such as ``.json``.
         unknown: What the author must find out, as comments.
     """
 
@@ -63,7 +62,6 @@ class TargetProposal:
     model: str
     path: str
     members: Sequence[SentMember]
-    base_path: str = ""
     name_member: str = ""
     name_limit: int = 100
     name_param: str = ""
@@ -75,8 +73,6 @@ class TargetProposal:
     sent_in: str = ""
     answered_in: str = ""
     listed_in: str = ""
-    path_end: str = ""
-    has_list: bool = True
     null_is_absent: bool = False
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,18 +86,9 @@ class TargetProposal:
         return self.looks_up or bool(self.key_header)
 
     @property
-    def has_own_update(self) -> bool:
-        """Whether its update is another request than a PATCH of the changes."""
-        return bool(self.update_method) and (self.update_method != "PATCH" or bool(self.sent_in))
-
-    @property
     def features(self) -> set[str]:
         """The parts of the templates that it needs."""
-        facts = {
-            "update": self.update_method, "delete": self.deletes, "look_up": self.looks_up,
-            "acceptance": self.ends_doubt, "key_header": self.key_header, "has_list": self.has_list,
-            "record_path": self.path_end, "own_create": self.sent_in, "own_update": self.has_own_update,
-        }  # fmt: skip
+        facts = {"delete": self.deletes, "acceptance": self.ends_doubt}
         return {name for name, is_true in facts.items() if is_true}
 
 
@@ -147,29 +134,14 @@ def template_values(target: TargetProposal, package: str) -> dict[str, str]:
         "target_imports": import_lines(_imports(target), package),
         "models": "\n\n\n".join(_classes(target.model, target.members)),
         "target_table": _resources_attribute(target),
-        "path": target.path,
-        "full_path": target.base_path + target.path,
-        "path_end": target.path_end,
-        "sent": _wrapped_in_member(target.sent_in, "payload"),
-        "sent_change": _wrapped_in_member(target.sent_in, _update_body(target)),
-        "update_method": target.update_method,
-        "name_param": target.name_param,
-        "name_member": target.name_member,
-        "key_header": target.key_header,
         "id_member": target.id_member,
-        "shown_id": "int(record_id)" if target.id_is_number else "record_id",
         "stored_id": "int(target_id)" if target.id_is_number else "target_id",
         "answered": _wrapped_in_member(target.answered_in, "record"),
         "listing": _wrapped_in_member(target.listed_in, "records"),
-        "sent_member": f'["{target.sent_in}"]' if target.sent_in else "",
         "expected_requests": _expected_requests(target),
         "example_members": format_code("return ", members if isinstance(members, Call) else str(members), 8),
         "decimal_import": "from decimal import Decimal\n" if uses_decimal else "",
     }
-
-
-def _update_body(target: TargetProposal) -> str:
-    return "update.changes" if target.update_method == "PATCH" else "update.after"
 
 
 def _wrapped_in_member(member: str, value: str) -> str:
@@ -182,12 +154,6 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
         "crossdock.resources": ["ResourceModel"],
         "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "TargetResource"],
     }
-    if target.sent_in:
-        names["typing"] = ["Any"]
-    if target.sent_in or target.has_own_update:
-        names["crossdock.targets"].append("Request")
-    if target.has_own_update:
-        names["crossdock.targets"].append("Update")
     for each in _nested_members(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
@@ -259,6 +225,8 @@ def _resources_attribute(target: TargetProposal) -> str:
         Named("endpoint=", Call("EndpointProfile", profile), notes.get("endpoint", "")),
         Named("shape=", Call("RecordShape", shape)),
         *([f"path={quoted(target.path)}"] if target.path else []),
+        *([f"update_method={quoted(target.update_method)}"] if target.update_method not in {"", "PATCH"} else []),
+        *([f"body={quoted(target.sent_in)}"] if target.sent_in else []),
     ]
     if target.name_member:
         facts.append(Named("name_member=", quoted(target.name_member), notes.get("name", "")))
@@ -323,7 +291,7 @@ def _expected_requests(target: TargetProposal) -> str:
     first, second = (_example_payload(target.members, number) for number in (0, 1))
     changed = {name: value for name, value in second.items() if value != first[name]}
     after = changed if target.update_method == "PATCH" else second
-    one = f"{target.path}/4711{target.path_end}"
+    one = f"{target.path}/4711"
     requests: dict[str, tuple[str, str, Any]] = {
         "create": ("POST", target.path, _payload_in_member(target.sent_in, first))
     }

@@ -14,9 +14,7 @@ Templates = Mapping[str, tuple[str | None, str]]
 _IN_PYTHON: Templates = {
     "pyproject.toml": ("pyproject.toml.txt", "the package, and the entry point that makes its name a `kind`"),
     "$package/__init__.py": ("$kind/__init__.py.txt", "the constant `CONNECTOR`"),
-    "$package/settings.py": ("$kind/settings.py.txt", "what a connection is configured with"),
-    "$package/streams.py": ("$kind/streams.py.txt", "reading"),
-    "$package/mapping.py": ("$kind/mapping.py.txt", "pure functions from records to drafts"),
+    "$package/streams.py": ("$kind/streams.py.txt", "settings, reading, and what records become"),
     "$package/py.typed": (None, "the package has types"),
     "tests/test_streams.py": ("$kind/test_streams.py.txt", "the contract tests of crossdock, and your own"),
     "crossdock.yaml": ("$kind/crossdock.yaml.txt", "a config with one connection"),
@@ -37,20 +35,18 @@ FEATURES: Mapping[str, Templates] = {
     "openapi": {
         **{
             f"$package/{name}": (f"openapi/{name}.txt", _IN_PYTHON[f"$package/{name}"][1])
-            for name in ("__init__.py", "settings.py", "streams.py", "mapping.py")
+            for name in ("__init__.py", "streams.py")
         },
-        "$package/models.py": ("openapi/models.py.txt", "the members of records that the mapping reads"),
         "tests/test_streams.py": ("openapi/test_streams.py.txt", "the contract tests of crossdock, and your own"),
         "tests/fake_vendor.py": ("openapi/fake_vendor.py.txt", "a fake of the vendor, with the records in examples"),
         "crossdock.yaml": ("openapi/crossdock.yaml.txt", "a config with one connection"),
     },
     "graphql": {
-        "$package/streams.py": ("graphql/streams.py.txt", "reading"),
+        "$package/streams.py": ("graphql/streams.py.txt", _IN_PYTHON["$package/streams.py"][1]),
         "tests/test_streams.py": ("graphql/test_streams.py.txt", "the contract tests of crossdock, and your own"),
     },
     "target": {
         "$package/target.py": ("target/target.py.txt", "writing: requests and answers"),
-        "tests/fake_partner.py": ("target/fake_partner.py.txt", "a fake of the partner that is written to"),
         "tests/test_target.py": ("target/test_target.py.txt", "the contract tests of crossdock for targets"),
     },
     "graphql_target": {

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
-from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.declared_streams import DeclaredStream, check_members
 from crossdock.connector import Stream, columns_named_by
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.declarative import Form, MemberOverrides
 from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
@@ -59,6 +60,7 @@ _MESSAGES = {
 class _Declaration(ConfigModel, StreamDeclaration):
     """The attributes of a stream."""
 
+    map: Mapping[str, Form]
     mapping_version: StrictStr
     uses: tuple[str, ...] | None
     yields_deleted: StrictBool
@@ -129,7 +131,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         )
         yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
-    yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given}, ())
+    yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given if name != "map"}, ())
     yield from _setting_conflicts(stream, facts)
     try:
         kind = destination_type(facts.resource, facts.to, targets)
@@ -138,6 +140,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         return
     stream.target_resource = None if facts.to == PLATFORM else kind
     yield from _resource_problems(stream, facts, kind, targets)
+    yield from _map_problems(stream, facts, kind)
     members = [field.alias or name for name, field in kind.draft.model_fields.items()]
     for member in facts.personal:
         if member not in members:
@@ -158,6 +161,24 @@ def _resource_problems(
         yield reason
     if reason := adoption_problem(kind, facts.adopt, facts.to, facts.contributes):
         yield f"adopt {reason}"
+
+
+def _map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) -> Iterator[str]:
+    if not facts.map and not stream.maps_in_code:
+        yield "to_resource or map is missing: what its records become"
+    is_whole = not stream.maps_in_code and not facts.contributes
+    try:
+        check_members(facts, kind, kind.draft, facts.map, ("map",), whole=is_whole)
+    except PydanticCustomError as error:
+        yield f"{'.'.join(map(str, (error.context or {})['key']))} {error.message()}"
+        return
+    if facts.contributes and (other := next((name for name in facts.map if name not in facts.contributes), None)):
+        yield f"map.{other} is not one of contributes: {', '.join(facts.contributes)}"
+    if facts.map:
+        overrides = MemberOverrides(facts.map)
+        object.__setattr__(stream, "member_overrides", overrides)  # the class may be a frozen dataclass
+        if facts.uses is not None:
+            object.__setattr__(stream, "uses", tuple(dict.fromkeys((*facts.uses, *overrides.columns))))
 
 
 def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from copy import copy
 from typing import Annotated, Any, Self, cast
@@ -41,7 +40,6 @@ from crossdock.mapping.stream_declaration import (
     second_reading_problem,
 )
 from crossdock.reading.sources.expected_files import Interval
-from crossdock.values import exact_json
 from crossdock.values.config_file import Document, unknown_key_message
 from crossdock.values.config_models import ConfigModel, Name, finding_at
 
@@ -141,8 +139,8 @@ class StreamOverrides(ConfigModel):
         changed = copy(stream)
         facts = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
         if forms := facts.pop("map", None):
-            facts["member_overrides"] = overrides = MemberOverrides(forms)
-            facts["mapping_version"] = self._mapping_version(stream)
+            own = stream.member_overrides.forms if stream.member_overrides is not None else {}
+            facts["member_overrides"] = overrides = MemberOverrides({**own, **forms})
             facts["uses"] = None if stream.uses is None else (*stream.uses, *overrides.columns)
         for name, value in facts.items():
             try:
@@ -151,10 +149,6 @@ class StreamOverrides(ConfigModel):
                 message = f"{stream.name}: the connector computes {name}, so a config cannot set it"
                 raise ConfigError(message, code="config_invalid") from None
         return changed
-
-    def _mapping_version(self, stream: Stream[Any]) -> str:
-        forms = self.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
-        return hashlib.sha256(exact_json.dumps({"code": stream.mapping_version, **forms})).hexdigest()
 
 
 _OFF: Mapping[str, StreamOverrides] = {}  # by identity

@@ -220,6 +220,9 @@ class TargetResource(ResourceType):
         path: Where the API has the records, such as ``/v1/orders``. It gives each request for which the target has no
             method: POST to it creates a record, PATCH and DELETE of ``PATH/ID`` change and delete one, GET of
             ``PATH/ID`` looks one up by its id and GET of ``PATH?look_up_filter=NAME`` by its external id.
+        update_method: The method of the request of an update: PATCH sends the changed members, PUT and POST the whole
+            record.
+        body: The member that has the record in the bodies of creates and updates; None if they are the record.
         look_up_filter: The parameter of a look-up by external id; None for `name_member`.
         deleted: How a record looks that was deleted or cancelled, if the API still shows it; fields are dotted paths. A
             look-up by its id takes it for absent. One by its external id leaves it out beside others, and says
@@ -239,6 +242,8 @@ class TargetResource(ResourceType):
     holds_records: bool = field(default=True, kw_only=True)
     look_up_setting: str = field(default="look_up", kw_only=True)
     path: str | None = field(default=None, kw_only=True)
+    update_method: Literal["PATCH", "PUT", "POST"] = field(default="PATCH", kw_only=True)
+    body: str | None = field(default=None, kw_only=True)
     look_up_filter: str | None = field(default=None, kw_only=True)
     deleted: Filter | None = field(default=None, kw_only=True)
     name_parts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
@@ -263,6 +268,10 @@ class TargetResource(ResourceType):
         shown = self.shown
         names = {*(shown or ()), *self.name_members}
         return {name: each for name, each in members.items() if shown is None or name in names}
+
+    def in_body(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the body that has *record*, or members of one."""
+        return record if self.body is None else {self.body: record}
 
     @property
     def name_members(self) -> frozenset[str]:
@@ -332,7 +341,9 @@ class Requests(RecordNames):
         return f"{self.resources[resource].path}/{quote(target_id, safe='')}"
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        return Request("POST", self.resources[resource].path or "", exact_json.dumps(payload), holds_payload=True)
+        kind = self.resources[resource]
+        body = exact_json.dumps(kind.in_body(payload))
+        return Request("POST", kind.path or "", body, holds_payload=kind.body is None)
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         """Make the request that creates a record of a resource that is looked up before each create.
@@ -351,7 +362,9 @@ class Requests(RecordNames):
         If the record is looked up first (`EndpointProfile.looks_up_first`), it is called only after that, and
         ``update.before`` has all members that were found, such as the version that the API wants back.
         """
-        return Request.json("PATCH", self.record_path(resource, target_id), update.changes)
+        kind = self.resources[resource]
+        sent = update.changes if kind.update_method == "PATCH" else update.after
+        return Request.json(kind.update_method, self.record_path(resource, target_id), kind.in_body(sent))
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request("DELETE", self.record_path(resource, target_id))

@@ -43,7 +43,8 @@ class AuthorizationCodeAuth(TokenAuth):
         pkce: Prove in this request that it comes from whoever sent the owner to the vendor (RFC 7636).
         redirect_url: Where the vendor sends the browser; by default a free port of this machine.
         tokens: The file of the tokens; by default in a folder beside the state.
-        expired, scheme: See `ClientCredentialsAuth`.
+        expired: See `ClientCredentialsAuth`.
+        scheme: See `ClientCredentialsAuth`.
 
     Attributes:
         forgives_reuse: Whether the vendor only refuses a refresh token that was used before, and withdraws nothing.

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
+from crossdock.reading.sources import record_requests
 from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import differs_from_default, finding_at
-from crossdock.values.json_paths import at_path, column_text, find_at_pointer
+from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.declared_requests import DeclaredRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
 
-_ERROR_HINT = "if this is not an error, list the member under ignore in the pagination"
-_READINGS = 3
-_Pages = list[list[Any]]
 _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
 
@@ -53,7 +50,7 @@ class ExpandedMember(DeclaredRequest):
     def names(self) -> list[str]:
         """The members of the record that the request has."""
         texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
-        return [name for text in texts for name in request_templates.columns_in(text)]
+        return [name for text in texts for name in record_requests.columns_in(text)]
 
 
 def expand_item(
@@ -109,7 +106,7 @@ def _request_member(
     answers: dict[str, ApiAnswer],
 ) -> Any:
     values = {name: column_text(at_path(item, name)) or "" for name in member.names}
-    path = request_templates.fill_path(member.path, values)
+    path = record_requests.fill_path(member.path, values)
     if path is None or not all(values.values()):
         return None
     try:
@@ -120,37 +117,12 @@ def _request_member(
     request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
-        found = find_at_pointer(answer.body, member.record)
-        if sign := sign_of_incomplete_record(answer, member.record, paging.ignored, answers.get(key)):
-            message = f"has no complete record at {member.record or 'the top'}: {sign}"
-            raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")
-        if not isinstance(found, dict):
-            raise RefusedError(
-                f"has no record at {member.record or 'the top'}", where=answer.address, code="answer_misplaced"
-            )
+        found = record_requests.record_in(answer, member.record, paging.ignored, answers.get(key))
         answers[key] = answer
         return found
-    pages = _read_list(ctx, path, member.records, paging, request)
-    if len(pages) > 1 and not paging.paginator(member.records).by_record:
-        pages = _read_until_same(lambda: _read_list(ctx, path, member.records or "", paging, request), pages, path)
-    return [element for page in pages for element in page]
+    place, paginator = member.records, paging.paginator(member.records)
 
+    def read() -> Iterator[ApiAnswer]:
+        return ctx.api.pages(path, paginator=paginator, records=place, ignore=paging.ignored, **request)
 
-def _read_until_same(read: Callable[[], _Pages], pages: _Pages, path: str) -> _Pages:
-    """Return the pages of two readings that agree: an element that changes meanwhile may be on two pages."""
-    for _ in range(_READINGS):
-        before, pages = pages, read()
-        if pages == before:
-            return pages
-    raise RefusedError("has other elements each time that it is read", where=path, code="list_changed")
-
-
-def _read_list(ctx: Context[Any], path: str, place: Place, paging: Pagination, request: Mapping[str, Any]) -> _Pages:
-    """Return the elements of each page that has any."""
-    read: _Pages = []
-    for page in ctx.api.pages(path, paginator=paging.paginator(place), records=place, ignore=paging.ignored, **request):
-        found = page.at(place)
-        if not isinstance(found, list):
-            raise RefusedError(f"has no list at {place or 'the top'}", where=page.address, code="answer_misplaced")
-        read += [found] if found else []
-    return read
+    return record_requests.whole_list(read, place, path, by_record=paginator.by_record)

@@ -17,6 +17,7 @@ import httpx
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
 from crossdock.reading.sources.api_request import parameter_pairs
+from crossdock.reading.sources.record_requests import columns_in, fill_path
 from crossdock.targets import (
     AmbiguousError,
     Answer,
@@ -44,7 +45,7 @@ from crossdock_connectors.http_json.job_settings import (
     JobState,
     kept_names_in,
 )
-from crossdock_connectors.http_json.request_templates import columns_in, fill_columns, fill_path
+from crossdock_connectors.http_json.request_templates import fill_columns
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context
+from crossdock.reading.sources.record_requests import columns_in
 from crossdock.sources import GraphQLConnection
 from crossdock.values.config_models import finding_at
 from crossdock.values.json_paths import at_path, column_text, with_value_at_path
 from crossdock_connectors.http_json.pagination import Place
-from crossdock_connectors.http_json.request_templates import Path, columns_in, fill_columns, texts_in
+from crossdock_connectors.http_json.request_templates import Path, fill_columns, texts_in
 
 _MOST = 50_000  # elements; a record with more is a dead letter
 

@@ -6,19 +6,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from crossdock.errors import RefusedError
+from crossdock.reading.sources.record_requests import IN_BRACES
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
-_IN_PATH = re.compile(r"\{([^{}]+)\}")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
-_NO_SEGMENTS = frozenset({"", ".", ".."})
 
 
 def _param_text(value: Any) -> Any:
@@ -44,17 +42,6 @@ def _check_path(path: str) -> str:
 
 
 Path = Annotated[str, AfterValidator(_check_path)]
-
-
-def columns_in(path: str) -> list[str]:
-    return _IN_PATH.findall(path)
-
-
-def fill_path(path: str, key: Mapping[str, str]) -> str | None:
-    """Replace the columns in *path*, percent-encoded; None if one is empty or a dot segment (RFC 3986, 5.2.4)."""
-    if any(key[column] in _NO_SEGMENTS for column in columns_in(path)):
-        return None
-    return _IN_PATH.sub(lambda place: quote(key[place[1]], safe=""), path)
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -89,7 +76,7 @@ def fill_columns(value: Any, key: Mapping[str, Any], numbers: Collection[str] = 
             found = at_path(key, value[1:-1])
             return None if found is MISSING else found
         case str():
-            return _IN_PATH.sub(lambda place: key.get(place[1], place[0]), value)
+            return IN_BRACES.sub(lambda place: key.get(place[1], place[0]), value)
         case Mapping():
             return {name: fill_columns(inner, key, numbers) for name, inner in value.items()}
         case list() | tuple():

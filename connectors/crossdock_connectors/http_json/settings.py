@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
+from crossdock.reading.sources import record_requests
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_models import duration_schema, finding_at, is_duration
 from crossdock.values.time_zones import check_zone_name
@@ -83,7 +84,7 @@ class FetchedRecord(DeclaredRequest):
     def columns_of(self, key: Sequence[str]) -> set[str]:
         """Return the columns of *key* that the request has."""
         texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
-        return {name for text in texts for name in request_templates.columns_in(text)} & {*key}
+        return {name for text in texts for name in record_requests.columns_in(text)} & {*key}
 
 
 class HttpJsonStreamConfig(StreamConfig):
@@ -187,7 +188,7 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.fetch is None:
             return self
         fetch = self.fetch
-        columns = request_templates.columns_in(fetch.path)
+        columns = record_requests.columns_in(fetch.path)
         texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
             raise finding_at(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")

@@ -13,6 +13,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.cursors import instant_cursor
+from crossdock.reading.sources import record_requests
 from crossdock.reading.sources.list_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
@@ -303,7 +304,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
-        path = request_templates.fill_path(fetch.path, key)
+        path = record_requests.fill_path(fetch.path, key)
         try:
             sent = request_templates.fill_columns([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
         except ValueError:

@@ -364,11 +364,12 @@ def test_a_record_of_a_list_is_replaced_by_its_own_answer() -> None:
 
 
 def test_a_list_below_a_record_is_read_to_its_end() -> None:
-    """It becomes a member of the record, null where the record lacks what the path names."""
-    shop = Shop(
+    """Twice if it has several pages. It becomes a member of the record, null where that lacks what the path names."""
+    pages = (
         httpx.Response(200, json={"lines": [1], "next": "x"}),
         httpx.Response(200, json={"lines": [2], "next": None}),
     )
+    shop = Shop(*pages, *pages)
     found = shop.api.expand(
         [{"id": 7, "shop": {"no": 1}}, {"id": 8}],
         "/shops/{shop.no}/orders/{id}/lines",
@@ -378,10 +379,38 @@ def test_a_list_below_a_record_is_read_to_its_end() -> None:
         paginator=CursorInBody("/next"),
     )
     assert found == [{"id": 7, "shop": {"no": 1}, "lines": [1, 2]}, {"id": 8, "lines": None}]
-    assert [str(request.url).removeprefix(BASE) for request in shop.requests] == [
-        "/shops/1/orders/7/lines?all=yes",
-        "/shops/1/orders/7/lines?all=yes&cursor=x",
-    ]
+    requested = ["/shops/1/orders/7/lines?all=yes", "/shops/1/orders/7/lines?all=yes&cursor=x"]
+    assert [str(request.url).removeprefix(BASE) for request in shop.requests] == 2 * requested
+
+
+def test_a_list_below_a_record_that_changes_is_read_until_it_is_whole() -> None:
+    """A line that moves to another page meanwhile would be there twice; one that never settles is refused."""
+
+    def reading(*pages: list[int]) -> list[httpx.Response]:
+        return [
+            httpx.Response(200, json={"lines": lines, "next": "x" if number < len(pages) else None})
+            for number, lines in enumerate(pages, 1)
+        ]
+
+    def lines(shop: Shop) -> Any:
+        (one,) = shop.api.expand(
+            [{"id": 7}], "/orders/{id}/lines", into="lines", records="/lines", paginator=CursorInBody("/next")
+        )
+        return one["lines"]
+
+    assert lines(Shop(*reading([1, 2], [2, 3]), *reading([2, 3], [4]), *reading([2, 3], [4]))) == [2, 3, 4]
+    changing = [answer for number in range(4) for answer in reading([number], [number + 1])]
+    with pytest.raises(RefusedError, match="has other elements each time"):
+        lines(Shop(*changing))
+
+
+def test_an_error_beside_a_record_is_none_of_it() -> None:
+    """A part of a record would be taken for the whole; a member that only looks like an error is named."""
+    answer = {"order": {"id": 7}, "error": "lines could not be read"}
+    with pytest.raises(RefusedError, match="has no complete record at /order"):
+        Shop(httpx.Response(200, json=answer)).api.expand([{"id": 7}], "/orders/{id}", record="/order")
+    shop = Shop(httpx.Response(200, json=answer))
+    assert shop.api.expand([{"id": 7}], "/orders/{id}", record="/order", ignore=["/error"]) == [{"id": 7}]
 
 
 def test_an_answer_without_the_record_is_refused() -> None:

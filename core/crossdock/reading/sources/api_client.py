@@ -20,7 +20,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, clock_behind_s
-from crossdock.reading.sources import graphql_errors, json_rpc_errors
+from crossdock.reading.sources import graphql_errors, json_rpc_errors, record_requests
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.api_request_sender import ApiRequestSender
@@ -32,7 +32,6 @@ from crossdock.reading.sources.list_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
-from crossdock.reading.sources.path_of_item import path_of_item
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
@@ -201,6 +200,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         records: str | None = None,
         params: Params | None = None,
         paginator: Paginator | None = None,
+        ignore: Collection[str] = (),
     ) -> list[Any]:
         """Return *items* with what a request for each of them answers: the whole record, a list below it, or another
         record that it names.
@@ -211,12 +211,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             path: With members of the item in braces, as dotted paths: ``/orders/{id}/lines``.
             into: The member that gets the answer, null without a request. By default the answer is the item.
             record: A JSON pointer to the one record in the answer; ``""`` if it is the answer.
-            records: A JSON pointer to a list in place of one record. All of its pages are read.
+            records: A JSON pointer to a list in place of one record. All of its pages are read; those of several pages
+                until two readings agree, unless *paginator* reads by record.
             params: The same for each request.
             paginator: How a list is split, as for `pages`.
+            ignore: As for `pages`; members beside a record or list that look like an error and are none, too.
 
         Raises:
-            RefusedError: If an answer has no record or no list there.
+            RefusedError: If an answer has no record or no list there, an error or a part in its place, or another list
+                each time that it is read.
             StoppedError: If the run is interrupted.
             CrossdockError: As `request` and `pages`.
         """
@@ -224,8 +227,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         for item in items:
             if self._run.interrupt.is_set():
                 raise StoppedError("stopped between two records", hint="run again to continue")
-            address = path_of_item(path, item) if isinstance(item, dict) else None
-            part = None if address is None else self._read_part(address, record, records, params, paginator)
+            address = record_requests.path_of_item(path, item) if isinstance(item, dict) else None
+            part = None if address is None else self._read_part(address, record, records, params, paginator, ignore)
             if into is not None and isinstance(item, dict):
                 found.append({**item, into: part})
             else:
@@ -233,17 +236,18 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return found
 
     def _read_part(
-        self, path: str, record: str, records: str | None, params: Params | None, paginator: Paginator | None
+        self,
+        path: str,
+        record: str,
+        records: str | None,
+        params: Params | None,
+        paginator: Paginator | None,
+        ignore: Collection[str],
     ) -> Any:
-        if records is not None:
-            pages = self.pages(path, params, paginator=paginator, records=records)
-            return [each for page in pages for each in page.items(records)]
-        answer = self.get(path, params)
-        found = answer.at(record)
-        if not isinstance(found, dict):
-            place = record or "the top"
-            raise RefusedError(f"has no record at {place}", where=answer.address, code="answer_misplaced")
-        return found
+        if records is None:
+            return record_requests.record_in(self.get(path, params), record, ignore)
+        read = partial(self.pages, path, params, paginator=paginator, records=records, ignore=ignore)
+        return record_requests.whole_list(read, records, path, by_record=paginator is not None and paginator.by_record)
 
     def _pages(self, read: _ListReading) -> Iterator[ApiAnswer]:
         request, paginator, evidence = read.first, read.paginator, read.evidence

@@ -73,7 +73,10 @@ class _Declaration(ConfigModel, StreamDeclaration):
 
 
 def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
-    """Check the attributes of *stream*, and set the type of its records. Errors name the place of the class."""
+    """Check the attributes of *stream*, and set the type of its records and what its `map` makes of them.
+
+    Errors name the place of the class.
+    """
     given: object = getattr(stream, "name", "")
     if not isinstance(given, str) or not is_name(given):
         raise ConfigError(
@@ -146,6 +149,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         if member not in members:
             advice = unknown_key_message(member, members).removeprefix("unknown key; ")
             yield f"personal: {member!r} is not a member; {advice}"
+    _set_map(stream, facts)
 
 
 def _resource_problems(
@@ -174,6 +178,9 @@ def _map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) 
         return
     if facts.contributes and (other := next((name for name in facts.map if name not in facts.contributes), None)):
         yield f"map.{other} is not one of contributes: {', '.join(facts.contributes)}"
+
+
+def _set_map(stream: Stream[Any], facts: _Declaration) -> None:
     if facts.map:
         overrides = MemberOverrides(facts.map)
         object.__setattr__(stream, "member_overrides", overrides)  # the class may be a frozen dataclass

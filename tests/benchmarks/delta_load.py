@@ -40,7 +40,9 @@ class Answering(Senders):
         for batch in batches:
             intent = batch.tasks[0].intent
             answer = Answer(201, {}, b'{"id":"prd_%d"}' % intent.id)
-            self.results.put(SendResult(batch, [outcomes.of_answer(answer, ExpectedRecord(intent.path))]))
+            self.results.put(
+                SendResult(batch, [outcomes.of_answer(answer, ExpectedRecord(intent.path))], answered=True)
+            )
 
 
 class Filling:

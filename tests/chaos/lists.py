@@ -450,8 +450,7 @@ def declared(case: Case) -> dict[str, Any]:
     return stream
 
 
-@dataclass(frozen=True, slots=True)
-class _Read(Project):
+class _Read(Project, frozen=True):
     """A project whose API is in this process."""
 
     transport: httpx.BaseTransport | None = None
@@ -531,7 +530,7 @@ class Stage:
         }
         path.write_text(json.dumps(config))
         loaded = project.load(path)
-        values = {name: getattr(loaded, name) for name in loaded.__dataclass_fields__}
+        values = {name: getattr(loaded, name) for name in loaded.__struct_fields__}
         return _Read(**values, transport=httpx.MockTransport(answer))
 
 

@@ -178,7 +178,7 @@ class Site:
                 state, PurgeTimes.at(now, timedelta(), keys_kept_s=3600), batches=10_000
             )
         assert is_whole
-        return sum(getattr(purged, name) for name in purged.__slots__)
+        return sum(getattr(purged, name) for name in purged.__struct_fields__)
 
 
 class Exports:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from crossdock import Address, Record, RecordError
@@ -22,8 +22,7 @@ _REQUIRED = {"line1": "street", "city": "city", "country": "country"}
 _ADVICE = "complete it in the shop, or set incomplete_addresses: leave_out"
 
 
-@dataclass(frozen=True, slots=True)
-class AddressFields:
+class AddressFields(Struct, frozen=True):
     """The members of a shop's addresses. Of several regions, the first that is there counts."""
 
     line1: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
@@ -22,8 +23,7 @@ Pages = Iterator[tuple[list[Any], str]]
 S = TypeVar("S", bound=ShopSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredList:
+class StoredList(Struct, frozen=True):
     """Records in a file of this run. Without records, *cursor* stays as it was: the shop may be out of order.
 
     Attributes:

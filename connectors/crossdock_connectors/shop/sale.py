@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
+
+from msgspec import Struct, field
 
 from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, minor_unit
 from crossdock_connectors.shop.settings import ChargeKind, ShopSettings
 
 
-@dataclass(frozen=True, slots=True)
-class SoldItem:
+class SoldItem(Struct, frozen=True):
     """Units of one product. An item without one, and a gift card, become charges of this *kind*.
 
     *quantity* is negative for returned units. *amount* is that of all units together, before charges, with its sign.
@@ -24,8 +24,7 @@ class SoldItem:
     kind: ChargeKind = "custom_item"
 
 
-@dataclass(frozen=True, slots=True)
-class Sale:
+class Sale(Struct, frozen=True):
     """An order, an invoice or a credit note. *total* is the sum that the shop shows.
 
     *rounding* is the largest difference of items and charges from it, because the shop rounds each of them.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from crossdock import RecordError, Reference
 from crossdock.mapping.resource_types import external_id
@@ -59,8 +60,7 @@ def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
     return tuple(dict.fromkeys(found)) or None
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+class Products(Struct, frozen=True):
     """The platform's SKUs by the 3PL's. *namespace* is None if the 3PL's own list of products is on the platform."""
 
     namespace: str | None

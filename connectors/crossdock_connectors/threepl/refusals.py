@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.printable import printable
 from crossdock.targets import Answer, Outcome
@@ -13,8 +15,7 @@ from crossdock.values import exact_json
 _LONGEST = 2_000  # characters of a message
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a request was refused, and which member is wrong. *name_taken*: the 3PL has an order with the external id."""
 
     message: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from crossdock.cli import terminal_output
 from crossdock.cli.printed_sentences import say, say_how_many_shown
@@ -124,8 +124,7 @@ def _say_hidden_records(
                 say(f"  {number:,} {code}: crossdock records list --stream {stream} --reason {code}", err=err)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Struct, frozen=True):
     items: list[Item]
     totals: Mapping[str, int]
     reasons: Counter[tuple[str, str]]

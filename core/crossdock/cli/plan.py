@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, structs
 
 from crossdock.cli import terminal_output
 from crossdock.cli.output_files import absolute_path, check_writable
@@ -89,9 +89,9 @@ def plan(
     if as_json:
         document = {
             "operations": dict(planned.operations),
-            "forecast": asdict(planned.forecast),
-            "files": [asdict(file) for file in planned.files],
-            "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
+            "forecast": structs.asdict(planned.forecast),
+            "files": [structs.asdict(file) for file in planned.files],
+            "other_forecasts": {name: structs.asdict(forecast) for name, forecast in planned.other_forecasts.items()},
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
             "rejected_before": planned.rejected_before,
             "left_alone": planned.left_alone,
@@ -114,8 +114,7 @@ def plan(
     return 10 if detailed_exitcode and planned.operations else 0
 
 
-@dataclass(slots=True)
-class _ShownLimit:
+class _ShownLimit(Struct):
     """The number of records that may still be shown. Removals on hold have their own limit, to list them all."""
 
     records: int

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
 from crossdock.cli import terminal_output
 from crossdock.cli.printed_sentences import say, say_how_many_shown
@@ -143,7 +143,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
     from crossdock.runs import changed_members
 
-    reasons = [asdict(each) for each in tx.run_details.reasons_by_stream(run.id)]
+    reasons = [structs.asdict(each) for each in tx.run_details.reasons_by_stream(run.id)]
     changes = changed_members.changed_members(tx.run_details, run.id)
     return {"rejected_by_reason": reasons, "changed_members": changed_members.changed_members_document(changes)}
 

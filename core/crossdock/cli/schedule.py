@@ -7,12 +7,12 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
@@ -158,8 +158,7 @@ def _show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: in
         terminal_output.print_rows(f"The next {days} day{'s' * (days > 1)}", columns, rows, numbers=("requests",))
 
 
-@dataclass(frozen=True, slots=True)
-class FleetOptions:
+class FleetOptions(Struct, frozen=True):
     """Options of the service. *executor* is ``NAME`` or ``NAME=ADDRESS``; without *at_once*, the base file decides."""
 
     log_format: LogFormat

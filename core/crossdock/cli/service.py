@@ -9,13 +9,13 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from msgspec import Struct, structs
 
 from crossdock.cli.console_options import ConsoleOptions
 from crossdock.cli.interrupts import interruptible
@@ -48,8 +48,7 @@ would wait for 5 ms while a run computes.
 health_option = address_option("--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only.")
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceOptions:
+class ServiceOptions(Struct, frozen=True):
     """Options of the service. *allowed_hosts* are further names of this machine for the health endpoints."""
 
     log_format: LogFormat
@@ -135,7 +134,7 @@ def _reload_of(service: MonitoredScheduler, fresh: _Reloaded | None) -> Callable
 
 
 def _with_chosen_jobs(loaded: Project, options: ServiceOptions) -> Project:
-    return loaded if options.runs_jobs else replace(loaded, jobs={})
+    return loaded if options.runs_jobs else structs.replace(loaded, jobs={})
 
 
 def _endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs, to_builtins
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load, read_state
@@ -18,8 +18,6 @@ from crossdock.values.display_texts import counted, instant_text, size_text
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
     from crossdock.state import Transaction
@@ -83,10 +81,10 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             loaded.exclusive_state() as opened,
         ):
             done = purge_state(opened, loaded.state_url, ages)
-            removed = {name: number for name, number in asdict(done).items() if number}
+            removed = {name: number for name, number in structs.asdict(done).items() if number}
             change.note(before={"older_than": time_text(ages.others.replace(microsecond=0))}, after=removed)
     if as_json:
-        terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **asdict(done)})
+        terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **structs.asdict(done)})
         return
     summary = _purge_summary(done, ages.others, "would be" if dry_run else "were")
     terminal_output.print_lines(terminal_output.output_console(), summary)
@@ -155,7 +153,7 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
     with loaded.read_state() as tx:
         found = tx.crashing_inputs.list_set_aside()
     if as_json:
-        terminal_output.print_json({"set_aside": [asdict(each) for each in found]})
+        terminal_output.print_json({"set_aside": [structs.asdict(each) for each in found]})
         return
     rows = [(each.stream, each.name, each.killed, instant_text(each.at)) for each in found]
     terminal_output.output_console().print(
@@ -174,7 +172,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     with read_state(config) as (tx, _):
         contents = tx.state_size.contents()
     if as_json:
-        terminal_output.print_json(asdict(contents))
+        terminal_output.print_json(to_builtins(contents, builtin_types=(datetime,)))
         return
     console = terminal_output.output_console()
     rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]

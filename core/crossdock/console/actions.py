@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.console.people import Role
 from crossdock.console.started_commands import PLAN
@@ -20,8 +21,7 @@ Fields = Mapping[str, str]
 """What an action is about, by name; without what was not given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """What a person is asked for. *choices* are values with their labels; none for a text."""
 
     name: str
@@ -33,16 +33,14 @@ class Input:
         return text in dict(self.choices) if self.choices else bool(text) or not self.is_required
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """What an action will do, in sentences. *obstacle* says why nothing can be done now."""
 
     lines: Sequence[str] = ()
     obstacle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One action.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from crossdock.runs.timing_lines import Sample
 from crossdock.values.display_texts import duration_text
@@ -14,8 +15,7 @@ WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks 
 Point = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Struct, frozen=True):
     """An area without a gap. *corners* run from the first highest sample around to the first lowest one."""
 
     first: int
@@ -30,8 +30,7 @@ class Band:
         return cls(first, max(1, last - first), outline)
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """The allowance over time. *top* is the number of tokens at the upper edge; *times* have equal distances."""
 
     width: int

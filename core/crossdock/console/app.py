@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal, TypedDict
 from urllib.parse import urlencode
 
 from anyio import CapacityLimiter, to_thread
+from msgspec import Struct, structs
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -37,8 +37,7 @@ _AT_ONCE = 8  # pages: each takes time from a scheduler in the same process. Who
 _STATUSES = {2: 400, 3: 503, 4: 409}  # by the exit code that a command would have
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """An address, what its visitors need to be, and what answers. *is_form* is sent with POST.
 
     Without a *role*, it also answers those who have not signed in.
@@ -89,7 +88,7 @@ class _PageEndpoints:
                 visit = await self._authorized_visit(page, request, visit)
                 form = await session.fields(request) if page.is_form else None
                 limiter = self._for_anybody if page.role is None else self._for_people
-                response = await to_thread.run_sync(page.handler, replace(visit, form=form), limiter=limiter)
+                response = await to_thread.run_sync(page.handler, structs.replace(visit, form=form), limiter=limiter)
             except PageError as error:
                 response = _error_page(visit, error)
             except FormError as error:
@@ -144,7 +143,7 @@ class _PageEndpoints:
         tenant = await to_thread.run_sync(self._console.tenants.get, name, limiter=self._for_people)
         if tenant is None:
             raise PageError(404, f"There is no tenant {name}.")
-        return replace(visit, tenant=tenant)
+        return structs.replace(visit, tenant=tenant)
 
     def _visit(self, request: Request, session: Session) -> Visit:
         path_params: Mapping[str, str] = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock, SystemClock
@@ -16,8 +17,7 @@ FRESH_S = 5.0
 SHARE = 20  # a reading is shown for at least this many times as long as it took, so that it burdens no run
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     found: Any = None
     error: CrossdockError | None = None
     fresh_until: float = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
+
+from msgspec import Struct
 
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
 from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
@@ -28,8 +29,7 @@ _LATE_FILES_SHOWN = 200  # the last ones
 _CAUGHT_UP, _LATE = "↺", "◷"
 
 
-@dataclass(frozen=True, slots=True)
-class GridCell:
+class GridCell(Struct, frozen=True):
     """What a job did for one date; all but *day* are empty if it did nothing. *kind* is a class of the style sheet."""
 
     day: int
@@ -39,8 +39,7 @@ class GridCell:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """*months* are their names with their numbers of days; *days* are numbers and whether they are of a weekend."""
 
     months: Sequence[tuple[str, int]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Link
@@ -16,8 +16,7 @@ _CODE = re.compile(r"\[(\w+)\]$", re.MULTILINE)  # at the end of the first line 
 _ITEM = "- "
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A heading, a paragraph or a list. Each of its texts is in pieces, of which every second one is code."""
 
     tag: str

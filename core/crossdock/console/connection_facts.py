@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
@@ -23,8 +24,7 @@ from crossdock.values.config_models import named_secrets
 from crossdock.values.display_texts import counted, duration_text, instant_text
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLastRead:
+class StreamLastRead(Struct, frozen=True):
     """When a stream was last read. *run* is the last of the runs that were looked at which read it."""
 
     name: str
@@ -42,8 +42,7 @@ class StreamLastRead:
         return max((at for at in times if at is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(Struct, frozen=True):
     """A reference to a secret, and what is known of it without reading it."""
 
     name: str
@@ -52,16 +51,14 @@ class Credential:
     is_usable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Refusals:
+class Refusals(Struct, frozen=True):
     """The requests of a connection in some runs, and how many of them were refused for the rate."""
 
     requests: int
     refused: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionFacts:
+class ConnectionFacts(Struct, frozen=True):
     """One connection, or the platform. *limits* are of what is read and what is written."""
 
     name: str

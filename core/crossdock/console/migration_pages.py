@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
@@ -32,8 +32,7 @@ _COUNTING_S = 2  # after which a page comes again that waits for the count
 _EXCEPTIONS = "Nothing differs, was rejected or waits, or a person accepts that"
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationFacts:
+class MigrationFacts(Struct, frozen=True):
     """What the pages show of a migration. *missing* are the requirements of a sign-off; none if it has one."""
 
     status: MigrationStatus

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from crossdock.console.allowance_plot import HEIGHT, WIDTH, Band, Plot, bands_of_samples, most_tokens
 from crossdock.console.page_tables import Rectangle
@@ -17,8 +18,7 @@ REFUSALS_HEIGHT = 40
 _SHORT_S = 1200.0
 
 
-@dataclass(frozen=True, slots=True)
-class NightPlot:
+class NightPlot(Struct, frozen=True):
     """*refusals* has a bar for each run, as wide as the run lasted and as high as many of its requests were refused."""
 
     plot: Plot

@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from crossdock.console import server, tenants
 from crossdock.console.protection import Protection
@@ -27,8 +28,7 @@ _AGAIN_AFTER_S = 1.0
 _PATHS = ("certificate", "key", "accounts", "oidc")
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Struct, frozen=True):
     """What is served, and where.
 
     Attributes:
@@ -44,7 +44,8 @@ class Console:
     protection: Protection
 
     def as_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
+        protection = structs.asdict(self.protection)
+        return json.dumps({**structs.asdict(self), "protection": protection}, default=str)
 
     @classmethod
     def of_json(cls, text: str) -> Console:
@@ -72,7 +73,7 @@ def served(console: Console, warn: Callable[[str], None]) -> Iterator[str]:
         UnavailableError: If the process ends at once.
     """
     process, url = _started(console)
-    keeper = _Keeper(replace(console, port=int(url.rpartition(":")[2].rstrip("/"))), process, warn)
+    keeper = _Keeper(structs.replace(console, port=int(url.rpartition(":")[2].rstrip("/"))), process, warn)
     keeper.start()
     try:
         yield url

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.console import page_rendering
 from crossdock.runs import run_lines
@@ -16,15 +17,13 @@ Rectangle = tuple[int, int, int, int]
 """x, y, width and height."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     width: int
     height: int
     rectangles: Sequence[Rectangle]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A text that leads to another page of the console; without an address, as in a file, it is only the text.
 
     The *kind* is a class of the style sheet.
@@ -48,8 +47,7 @@ Cell = str | int | Sequence[str] | Sequence[Link] | Drawing | Link
 """What a cell shows; a sequence has a line for each text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table. The *kind* ``numbers`` aligns all columns but the first right, ``named`` wraps the first."""
 
     columns: Sequence[str]
@@ -65,8 +63,7 @@ class Table:
         return len(self.rows) <= _SHORT
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The first of *number* records, as rows of HTML. *state* selects them in ``crossdock records list``."""
 
     columns: Sequence[str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from crossdock.values.actor import user_of_process
 
@@ -24,8 +25,7 @@ class Role(IntEnum):
 ALL_TENANTS = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Struct, frozen=True):
     """*roles* are by tenant, that of `ALL_TENANTS` for those that are not named."""
 
     name: str

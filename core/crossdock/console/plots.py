@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from crossdock.console.page_tables import Drawing, Rectangle
 from crossdock.runs.timing_lines import StepSpans
@@ -24,8 +25,7 @@ class Value(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A bar with its text; the *kind* is a class of the style sheet."""
 
     rectangle: Rectangle
@@ -33,8 +33,7 @@ class Bar:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class BarPlot:
+class BarPlot(Struct, frozen=True):
     """Bars from zero. *top* is the value at the upper edge; *description* says in words what is drawn."""
 
     title: str

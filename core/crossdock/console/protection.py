@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,8 +25,7 @@ from crossdock.values.clock import Clock
 _BY_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto")
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(Struct, frozen=True):
     """The options of a console for people beyond this machine.
 
     Attributes:

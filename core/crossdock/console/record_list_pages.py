@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, time
 from typing import Any
 
+from msgspec import structs
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
@@ -166,13 +166,13 @@ def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tupl
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
-    if open_records.may_match(replace(none, code="bad_value"), state.option):
+    if open_records.may_match(structs.replace(none, code="bad_value"), state.option):
         fields += [("Reason", "reason"), ("Rejected since", "since")]
-    if open_records.may_match(replace(none, source="f"), state.option):
+    if open_records.may_match(structs.replace(none, source="f"), state.option):
         fields.append(("File", "file"))
-    if open_records.may_match(replace(none, handed_over_in="f"), state.option):
+    if open_records.may_match(structs.replace(none, handed_over_in="f"), state.option):
         fields.append(("Handed over in", "batch"))
-    if open_records.may_match(replace(none, text="t"), state.option):
+    if open_records.may_match(structs.replace(none, text="t"), state.option):
         fields.append(("Text of the message", "text"))
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
@@ -236,5 +236,5 @@ def filter_of_address(visit: Visit) -> RecordFilter:
     given = {name: visit.parameter(name) or None for name in _PARAMETERS}
     since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
     choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
-    chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
-    return replace(chosen, key_hash=open_records.key_hash_of(chosen))
+    chosen = structs.replace(choice, text=given["text"], handed_over_in=given["batch"])
+    return structs.replace(chosen, key_hash=open_records.key_hash_of(chosen))

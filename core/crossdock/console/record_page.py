@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
@@ -40,8 +40,7 @@ _WITHIN_S = 15  # after which no further request is sent to a source
 _DECIDED = frozenset({"delivered", "pending"})  # by a person, who may have been wrong
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredData:
+class _StoredData(Struct, frozen=True):
     """What the state has of a record's data: *raw* rows of those that are open, and what the target has accepted."""
 
     contents: Sequence[DeliveredContent]

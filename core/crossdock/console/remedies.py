@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
 from crossdock.console.visits import tenant_address
@@ -14,8 +15,7 @@ from crossdock.values.run_messages import RunMessage
 from crossdock.values.state_words import RecordState
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """What needs a person *since* some time; *address* is the page where it is done.
 
     The *advice* is that of the command that met an error.

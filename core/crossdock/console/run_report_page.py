@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.console import page_rendering, plots
 from crossdock.console.allowance_plot import plot_allowance
@@ -53,8 +54,7 @@ _WAITING = ("stream", "key", "waits for", "file", "line", "since")
 _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "line")
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """Who reads a page, which is the reader of a file unless it is said otherwise.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+
+from msgspec import Struct
 
 from crossdock.config.schedules.blackouts import windows_between
 from crossdock.config.schedules.schedule_config import JobConfig, Schedule
@@ -20,8 +21,7 @@ _EACH = 3  # most runs of a day that are listed one by one
 _Days = Mapping[date, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleCalendar:
+class ScheduleCalendar(Struct, frozen=True):
     """*days* has a row for each day and a column for each job. *notes* say what holds for a job as a whole."""
 
     days: Table

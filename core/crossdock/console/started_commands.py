@@ -15,12 +15,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from crossdock.config.project.project import WAIT_FOR_RUN
 from crossdock.errors import StateError
@@ -54,8 +55,7 @@ _FACTS_BYTES = 1 << 20
 _TRIES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class StartedCommand:
+class StartedCommand(Struct, frozen=True):
     """One command.
 
     Attributes:

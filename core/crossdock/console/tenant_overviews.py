@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, first_due_of_dates
 from crossdock.config.schedules.schedule_config import JobConfig
@@ -43,8 +44,7 @@ class JobCondition(StrEnum):
     NEW = "new"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOverview:
+class JobOverview(Struct, frozen=True, kw_only=True):
     """One job, or what is started by hand, whose *job* is empty.
 
     Attributes:
@@ -69,8 +69,7 @@ class JobOverview:
         return [each for each in (self.run.messages if self.run else ()) if each.level == "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """All of a tenant.
 
     Attributes:
@@ -188,8 +187,7 @@ def worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overvi
     return sorted(found, key=lambda each: (order.index(each[1].condition), each[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class KnownOverviews:
+class KnownOverviews(Struct, frozen=True):
     """The overviews of all tenants that were read so far, and why others could not be read."""
 
     found: Mapping[str, Overview]

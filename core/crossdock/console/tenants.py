@@ -7,8 +7,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from crossdock.config import state_location
 from crossdock.config.project import project
@@ -22,8 +23,7 @@ OPEN_STATES = 50  # each holds up to three files open, of the 1,024 that a proce
 FileStamp = tuple[tuple[int, int] | None, ...]
 
 
-@dataclass(slots=True)
-class Tenant:
+class Tenant(Struct):
     """A tenant with its config *files*, of which later ones override earlier ones. Any thread may use it."""
 
     name: str
@@ -128,8 +128,7 @@ class Tenants:
             each.opened.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenState:
+class _OpenState(Struct, frozen=True):
     stamp: FileStamp
     opened: State
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from urllib.parse import quote, urlencode
 
+from msgspec import Struct, field
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
@@ -31,8 +31,7 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() and len(text) < 18 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Struct, frozen=True):
     """What all pages use."""
 
     tenants: Tenants
@@ -61,8 +60,7 @@ def parse_business_date(text: str) -> date:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class Visit(Struct, frozen=True, kw_only=True):
     """One request.
 
     Attributes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, repeat
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import (
@@ -36,8 +37,7 @@ MAX_BYTES = 8 << 20  # of the records of a chunk
 _CELL_BYTES = 64  # for each cell, in addition to its text; commas count as cells: a JSON text has that many values
 
 
-@dataclass(slots=True)
-class KeyedRecord:
+class KeyedRecord(Struct):
     record: Record
     identity: RecordIdentity
 

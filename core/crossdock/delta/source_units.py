@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
@@ -23,8 +24,7 @@ SMALL = 1_000  # rows of a file
 _ROWS_AT_ONCE, _FILES_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1_000, 4 << 20
 
 
-@dataclass(slots=True)
-class SourceUnit:
+class SourceUnit(Struct):
     """A file or page, or another batch of a source.
 
     Attributes:

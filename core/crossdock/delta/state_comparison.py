@@ -6,9 +6,9 @@ Unchanged rows are recognized by their position first: most files list their rec
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.delta import fingerprint, order_positions
 from crossdock.delta.row_preparation import (
@@ -39,8 +39,7 @@ _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the ke
 _SEARCH = 10  # steps that a search of all known keys costs
 
 
-@dataclass(slots=True)
-class Delta:
+class Delta(Struct):
     """The records of a scan, by decision. Lists and series have key hashes, and numbers count records.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Annotated, Any, Self, TypeVar
 
+from msgspec import Struct
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -402,8 +402,7 @@ def _columns_of(forms: Mapping[str, Any]) -> Iterator[str]:
             yield from form.columns()
 
 
-@dataclass(frozen=True, slots=True)
-class _CompiledEach:
+class _CompiledEach(Struct, frozen=True):
     member: str
     of: str | None
     wanted: Callable[[Row], bool]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import external_id_of, normalized_external_id
@@ -16,8 +17,7 @@ _VALUES = {"namespace": "[A-Za-z0-9_-]+", "key": ".+"}
 _SEPARATOR = re.compile(r"[^A-Za-z0-9_.~%|-]")  # what no namespace has, and no percent-encoded key
 
 
-@dataclass(frozen=True, slots=True)
-class NameMembers:
+class NameMembers(Struct, frozen=True):
     """The members that hold an external id together.
 
     Attributes:

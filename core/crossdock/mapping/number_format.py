@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Inexact
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from crossdock.reading.formats.fixed_columns import overpunched_digits
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
@@ -24,8 +25,7 @@ _OVERPUNCHES = overpunched_digits("utf-8")
 MAX_DECIMALS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class NumberFormat:
+class NumberFormat(Struct, frozen=True):
     """The notation of the numbers in a column. Nothing is guessed.
 
     Attributes:

@@ -9,12 +9,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.values.author_code import MODULE_PREFIX, brief, is_interruption, masked_text
 from crossdock.values.config_file import MAX_BYTES
@@ -22,8 +23,7 @@ from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class PythonFunction:
+class PythonFunction(Struct, frozen=True):
     """A function, with the SHA-256 of its file and of the modules that it imports, except installed ones.
 
     If the digest changes, all records are mapped again.

@@ -6,11 +6,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
@@ -62,8 +62,7 @@ class PlannedCreates:
         return pl.Series(self._keys[stream], dtype=pl.UInt64)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A record that would be created, and the id of its match on the platform; None if it is ambiguous."""
 
     key: str
@@ -74,16 +73,14 @@ class Match:
 _ByKey = dict[int, Match]  # by half a key hash
 
 
-@dataclass(frozen=True, slots=True)
-class SameExternalIds:
+class SameExternalIds(Struct, frozen=True):
     """Creates whose external ids the platform has: their number, and the first `EXAMPLES` of them."""
 
     number: int
     examples: Sequence[Match]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedByMember:
+class MatchedByMember(Struct, frozen=True):
     """The decisions about creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
 
     counts: MatchCounts
@@ -91,8 +88,7 @@ class MatchedByMember:
     ambiguous: Sequence[Match]
 
 
-@dataclass(frozen=True, slots=True)
-class AlreadyOnPlatform:
+class AlreadyOnPlatform(Struct, frozen=True):
     """The planned creates that the platform has already, by stream.
 
     Attributes:

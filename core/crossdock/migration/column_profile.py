@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import polars as pl
+from msgspec import Struct, field
 
 from crossdock.delta.fingerprint import digest
 from crossdock.reading.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
@@ -116,8 +116,7 @@ def _no_hashes() -> pl.Series:
     return pl.Series(dtype=pl.UInt64)
 
 
-@dataclass(slots=True)
-class DistinctCount:
+class DistinctCount(Struct):
     """The `EXACT` smallest hashes of the values (k minimum values: Bar-Yossef et al., 2002).
 
     They do not depend on how the values are divided, so the count of parts added up is that of the whole. *smallest* is
@@ -151,8 +150,7 @@ SHOWN = 60
 _HASH, _LINE_BITS = "hash", 40
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """An example. *value* is data of a record, shown only on request and cut after `SHOWN` characters."""
 
     source: str
@@ -160,8 +158,7 @@ class Cell:
     value: str
 
 
-@dataclass(slots=True)
-class FindingExamples:
+class FindingExamples(Struct):
     cells: int = 0
     examples: list[Cell] = field(default_factory=list)
 
@@ -171,8 +168,7 @@ class FindingExamples:
         self.examples = [*self.examples, *(each for each in other.examples if each.value not in known)][:EXAMPLES]
 
 
-@dataclass(slots=True)
-class ColumnProfile:
+class ColumnProfile(Struct):
     """The cells of one column in numbers. Parts added up in reading order give the profile of the whole.
 
     Attributes:

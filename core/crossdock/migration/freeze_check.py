@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
@@ -19,8 +20,7 @@ from crossdock.values.display_texts import duration_text
 from crossdock.values.json_times import time_text
 
 
-@dataclass(frozen=True, slots=True)
-class FreezeCheck:
+class FreezeCheck(Struct, frozen=True):
     """The sources did not change between two readings. *since* is when any check first read their present content."""
 
     at: datetime

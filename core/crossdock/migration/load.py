@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct, field
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
@@ -51,8 +52,7 @@ def pause_reason(migration: Migration | None, config: MigrationConfig, at: datet
     )
 
 
-@dataclass(slots=True)
-class LoadPause:
+class LoadPause(Struct):
     """Stops a run in order. *why* is the reason for which the load waits; None if a person wants it to end."""
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -103,8 +103,7 @@ class LoadPauses:
                     raise StoppedError(f"stopped while it waited: {why}", hint="load again to continue")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadChoice:
+class LoadChoice(Struct, frozen=True):
     """The choices of a person for a load. Without *until*, all waves are loaded.
 
     *percent* of the allowance is used, 1 to 100, unless the hours permit less. Without *rehearsal*, the sources must
@@ -118,16 +117,14 @@ class LoadChoice:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedWave:
+class LoadedWave(Struct, frozen=True):
     """One run of a wave. A paused wave has several runs."""
 
     report: Report
     status: WaveStatus
 
 
-@dataclass(slots=True)
-class LoadResult:
+class LoadResult(Struct):
     """The result of a load. *wave* is where it ended; None if all were loaded and their gates passed.
 
     *error* is why it ended there, unless the report of its last run has the reason.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple, Protocol, Self
+
+from msgspec import Struct
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
@@ -26,8 +27,7 @@ LEAST_S = 3.0  # shorter times say nothing
 NEARLY = 0.9  # of the allowance; above that share, the allowance limits the load
 
 
-@dataclass(frozen=True, slots=True)
-class WaveProgress:
+class WaveProgress(Struct, frozen=True):
     """The progress of one wave.
 
     Attributes:
@@ -130,8 +130,7 @@ class LoadProgress:
         self._listener.warn(text)
 
 
-@dataclass(frozen=True, slots=True)
-class WaveCounts:
+class WaveCounts(Struct, frozen=True):
     """The numbers of a wave, and the requests of *later* waves. Without a rehearsal, they are 0 and None."""
 
     delivered: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.migration.load_as_rehearsed import stored_rehearsal
@@ -21,8 +22,7 @@ from crossdock.values.display_texts import counted, duration_text, instant_text
 _SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingWork:
+class RemainingWork(Struct, frozen=True):
     """The remaining requests of all waves. *lasts* is None if a rate is unknown, or if the hours never allow requests.
 
     *taken_per_s* is the rate at which the targets took requests in the last minute, if it is below the allowance.
@@ -70,8 +70,7 @@ _FACTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationStatus:
+class MigrationStatus(Struct, frozen=True):
     """The open migration, or else the last one; *migration* is None before the first one began."""
 
     migration: Migration | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from crossdock.migration.already_on_platform import PlannedCreates
 from crossdock.reading.sources.run_context import Observe
@@ -17,8 +18,7 @@ from crossdock.writing.delivery.operations import Operation
 EXAMPLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedRecord:
+class RejectedRecord(Struct, frozen=True):
     """An example. *message* has no personal data."""
 
     key: str
@@ -28,8 +28,7 @@ class RejectedRecord:
     message: str
 
 
-@dataclass(slots=True)
-class Rejected:
+class Rejected(Struct):
     records: int = 0
     examples: list[RejectedRecord] = field(default_factory=list)
 
@@ -40,8 +39,7 @@ class Rejected:
             self.examples.append(RejectedRecord(at.key, at.source, at.line, dead_letter.pointer, dead_letter.message))
 
 
-@dataclass(slots=True)
-class StreamCounts:
+class StreamCounts(Struct):
     """The decisions about the records of one stream. *missing* counts the records that wait for each record."""
 
     rejected: dict[str, Rejected] = field(default_factory=lambda: defaultdict(Rejected))

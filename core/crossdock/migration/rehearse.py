@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
@@ -27,8 +28,7 @@ from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
 
 
-@dataclass(frozen=True, slots=True)
-class RehearsalResult:
+class RehearsalResult(Struct, frozen=True):
     """The result of a rehearsal.
 
     Attributes:
@@ -137,8 +137,7 @@ def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave])
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class WaveForecast:
+class WaveForecast(Struct, frozen=True):
     """The forecast of one wave. Its requests go to all targets; the first wave also sends operations of earlier runs.
 
     *begins* and *ends* are when its first and last request can be sent, in UTC; None if that cannot be known.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.migration.wave_status import WaveStatus
@@ -20,8 +21,7 @@ PLACES = 100  # the most places listed for records that were rejected for one re
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """Who signs, when, and why exceptions are accepted; None if they are not."""
 
     by: str

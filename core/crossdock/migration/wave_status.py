@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from crossdock.config.project.migration_config import Gate
 from crossdock.config.project.project import Project
@@ -15,8 +16,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 WaveState = Literal["not begun", "running", "incomplete", "done"]
 
 
-@dataclass(frozen=True, slots=True)
-class WaveStatus:
+class WaveStatus(Struct, frozen=True):
     """The status of one wave. *delivered* counts the records of its streams at their targets, whoever sent them."""
 
     wave: NumberedWave
@@ -75,8 +75,7 @@ def wave_status(tx: Transaction, project: Project, migration: Migration | None, 
 GateState = Literal["open", "closed", "waits for a person", "approved"]
 
 
-@dataclass(frozen=True, slots=True)
-class GateVerdict:
+class GateVerdict(Struct, frozen=True):
     state: GateState
     why: str
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.config.project.project import Project
@@ -11,8 +12,7 @@ from crossdock.errors import ConfigError
 from crossdock.values import config_file
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedWave:
+class NumberedWave(Struct, frozen=True):
     """One wave, numbered from 1. Its text is for people, such as ``wave 2 of 7: lots``."""
 
     name: str

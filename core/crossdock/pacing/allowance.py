@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct, structs
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
@@ -74,8 +75,7 @@ Priority = Literal["batch", "live"]
 RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided by the reserve
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """The token *number* of its bucket, taken at *at* on the monotonic clock.
 
     Attributes:
@@ -151,7 +151,7 @@ class Allowance:
         """Return seconds until a token is available after *first* others, as far as this process knows."""
         state, now = self._view.state, self._view.now
         if first:
-            state = replace(state, bucket=state.bucket.take(now, first))
+            state = structs.replace(state, bucket=state.bucket.take(now, first))
         return max(state.wait_s(now, self._effective_reserve()), self._reduced.wait_s(*self._bucket_and_level()))
 
     def _bucket_and_level(self) -> tuple[Bucket, float]:
@@ -192,7 +192,7 @@ class Allowance:
         self._in_flight_limit.record_answer(now, now - token.at, self._view.state.bucket.rate_per_s)
         self._unexpected_429s.record_answer(token.number, accepted=accepted)
         if not accepted:
-            self._view.change(lambda state, _: replace(state, refused=state.refused + 1))
+            self._view.change(lambda state, _: structs.replace(state, refused=state.refused + 1))
         request = self._answered_request(token, now)
         self._level_tracker.record_answer(request, fastest_s, accepted=accepted)
         if headers is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LOWEST_PER_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class BucketSample:
+class BucketSample(Struct, frozen=True):
     """The bucket held *level* tokens at *at*, on the monotonic clock, after *accepted* requests in total."""
 
     at: float
@@ -21,8 +20,7 @@ class BucketSample:
         return max(gained / (self.at - earlier.at), LOWEST_PER_S)
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredRequest:
+class AnsweredRequest(Struct, frozen=True):
     """An answered request. Instants are on the monotonic clock.
 
     Attributes:

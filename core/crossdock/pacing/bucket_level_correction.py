@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import replace
+
+from msgspec import structs
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, TakenTokens
@@ -178,7 +179,7 @@ class LevelTracker:
     ) -> None:
         now, state = request.answered_at, self._view.state
         estimate, rate_per_s = state.estimate, state.bucket.rate_per_s
-        reported = replace(request.sample, level=remaining)
+        reported = structs.replace(request.sample, level=remaining)
         is_small = estimate.burst is not None and estimate.burst < SMALL
         most_per_s = max(rate_per_s, DEFAULT_PER_S) if estimate.rate_from in UNSURE else rate_per_s
         if is_small or self._reports.check(reported, most_per_s, request.latency_s, now):
@@ -189,7 +190,7 @@ class LevelTracker:
         elif not self._reports.are_trusted(now):
             if self._rate_shown:
                 self._learner.restart_with(
-                    replace(estimate.configured(), burst=estimate.burst, burst_from=estimate.burst_from)
+                    structs.replace(estimate.configured(), burst=estimate.burst, burst_from=estimate.burst_from)
                 )
             self._view.set_level(self.expected_level(BucketSample(now, state.spent - state.refused)))
 
@@ -217,11 +218,11 @@ class LevelTracker:
             return math.inf
         bucket = self._configured
         if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
-            bucket = replace(bucket, burst=size.burst)
+            bucket = structs.replace(bucket, burst=size.burst)
         bucket = bucket.resized(now, size.rate_per_s, size.burst).take(now, state.spent - self._counted)
         self._configured, self._counted = bucket, state.spent
         return bucket.level(now)
 
 
 def _filled_later(state: BucketState, late_s: float) -> BucketState:
-    return replace(state, bucket=replace(state.bucket, spent_until=state.bucket.spent_until + late_s))
+    return structs.replace(state, bucket=structs.replace(state.bucket, spent_until=state.bucket.spent_until + late_s))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct, structs
 
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class BucketState:
+class BucketState(Struct, frozen=True):
     """A bucket with its counters. Instants are seconds on the store's clock.
 
     Attributes:
@@ -47,7 +47,7 @@ class BucketState:
         count = max(0, min(wanted, available))
         if count == 0:
             return self, 0
-        return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
+        return structs.replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
 
     def wait_s(self, now: float, reserve: int) -> float:
         cost = min(reserve + 1, self.bucket.burst)
@@ -62,21 +62,20 @@ class BucketState:
         ahead = self.as_of - now
         if ahead <= tolerance_s:
             return self
-        bucket = replace(self.bucket, spent_until=self.bucket.spent_until - ahead)
-        return replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
+        bucket = structs.replace(self.bucket, spent_until=self.bucket.spent_until - ahead)
+        return structs.replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
 
     def carried_over(self, now: float, estimate: LimitEstimate) -> BucketState:
         """Return the state for the next run: with its *estimate*, and an empty bucket at worst."""
         kept = self.adjusted_to_clock(now)
         bucket = estimate.bucket(min(kept.bucket.spent_until, now + estimate.spendable / estimate.bucket().rate_per_s))
-        return replace(kept, bucket=bucket, estimate=estimate)
+        return structs.replace(kept, bucket=bucket, estimate=estimate)
 
 
 Change = Callable[[BucketState, float], BucketState]  # from a state and the present on the store's clock
 
 
-@dataclass(frozen=True, slots=True)
-class TakenTokens:
+class TakenTokens(Struct, frozen=True):
     """*count* tokens taken at *now* on the store's clock. The last one has the number ``bucket_state.spent``."""
 
     count: int
@@ -110,7 +109,7 @@ class MemoryStore:
     def change(self, change: Change) -> TakenTokens:
         with self._lock:
             now = self._offset + self._clock.monotonic()
-            self._bucket_state = replace(change(self._bucket_state, now), as_of=now)
+            self._bucket_state = structs.replace(change(self._bucket_state, now), as_of=now)
             return TakenTokens(0, self._bucket_state, now)
 
 
@@ -136,7 +135,7 @@ class BucketAccess:
         self._remember(self._store.change(change))
 
     def set_level(self, level: float) -> None:
-        self.change(lambda state, now: replace(state, bucket=state.bucket.with_level(now, level)))
+        self.change(lambda state, now: structs.replace(state, bucket=state.bucket.with_level(now, level)))
 
     def resize(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
         size = estimate.bucket()
@@ -144,9 +143,9 @@ class BucketAccess:
         def change(state: BucketState, now: float) -> BucketState:
             bucket = state.bucket
             if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
-                bucket = replace(bucket, burst=size.burst)
+                bucket = structs.replace(bucket, burst=size.burst)
             resized = bucket.resized(now, rate_per_s or size.rate_per_s, size.burst)
-            return replace(state, bucket=resized, estimate=estimate)
+            return structs.replace(state, bucket=resized, estimate=estimate)
 
         self.change(change)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct, structs
 
 from crossdock.pacing.token_bucket import Bucket
 
@@ -15,8 +16,7 @@ LEARNED_SHARE = 0.99  # of a learned burst is spent at once: the estimate is acc
 DEFAULT_PER_S = 10_000 / 60  # while no rate is known; it matters only once a request is refused
 
 
-@dataclass(frozen=True, slots=True)
-class LimitEstimate:
+class LimitEstimate(Struct, frozen=True):
     """A rate and a burst.
 
     Attributes:
@@ -44,11 +44,11 @@ class LimitEstimate:
 
     def with_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> LimitEstimate:
         """Return the same with another rate, capped at the configured one."""
-        return replace(self, rate_per_s=min(rate_per_s, self.most_per_s), rate_from=origin, agreed=agreed)
+        return structs.replace(self, rate_per_s=min(rate_per_s, self.most_per_s), rate_from=origin, agreed=agreed)
 
     def with_burst(self, burst: int, origin: Origin) -> LimitEstimate:
         """Return the same with another burst, at least 1 and capped at the configured one."""
-        return replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
+        return structs.replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 
     def continuing(self, earlier: LimitEstimate | None) -> LimitEstimate:
         """Return the same with the reported or learned rate and burst of *earlier*."""

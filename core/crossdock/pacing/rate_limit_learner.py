@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec import structs
 
 from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState
@@ -404,7 +405,7 @@ class LimitLearner:
             bucket = estimate.bucket()
             if estimate.burst is not None:
                 bucket = state.bucket.resized(now, bucket.rate_per_s, bucket.burst)
-            return replace(state, bucket=bucket, estimate=estimate)
+            return structs.replace(state, bucket=bucket, estimate=estimate)
 
         self._view.change(change)
         self._seen = _learned_rate(self._view.state)
@@ -429,11 +430,11 @@ class LimitLearner:
         def change(state: BucketState, now: float) -> BucketState:
             bucket, until = estimate.bucket(), now + freeze_s
             if estimate.rate_per_s is not None:
-                bucket = replace(bucket, rate_per_s=speed or bucket.rate_per_s).with_level(now + pause_s, -debt)
+                bucket = structs.replace(bucket, rate_per_s=speed or bucket.rate_per_s).with_level(now + pause_s, -debt)
                 if estimate.rate_from in UNSURE:  # less may be added in the pause than expected
                     bucket = bucket.with_level(until, min(bucket.level(until), reserve + 1))
             frozen_until = max(state.frozen_until, until)
-            return replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
+            return structs.replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
 
         self._view.change(change)
         self._seen = _learned_rate(self._view.state)
@@ -462,7 +463,9 @@ class LimitLearner:
         """Send nothing for so long."""
         wait_s = min(MAX_WAIT_S, retry_after_s)
         if self._view.state.frozen_until < self._view.now + wait_s:
-            self._view.change(lambda state, now: replace(state, frozen_until=max(state.frozen_until, now + wait_s)))
+            self._view.change(
+                lambda state, now: structs.replace(state, frozen_until=max(state.frozen_until, now + wait_s))
+            )
 
     def _with_found_burst(self, estimate: LimitEstimate) -> LimitEstimate:
         is_unsure = estimate.burst_from in UNSURE

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, retry_after_s, until_reset_s
 
@@ -19,8 +20,7 @@ _STATED = re.compile(
 _UNITS_S = (0.001, 1.0, 60.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Throttling:
+class Throttling(Struct, frozen=True):
     """An answer by which an API limits the rate. *wait_s* is the wait that a connector reads off it, if it does."""
 
     wait_s: float | None = None

@@ -6,13 +6,13 @@ Its only state is the instant until which tokens are spent, so it is exact and e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 ROUNDING = 1e-6  # of a token, or of a second
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(Struct, frozen=True):
     """*burst* tokens when full; one is added every ``1 / rate_per_s`` seconds.
 
     Attributes:
@@ -44,7 +44,7 @@ class Bucket:
 
     def take(self, now: float, cost: int) -> Bucket:
         """Return the bucket without *cost* tokens, which may leave a debt."""
-        return replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
+        return structs.replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
 
     def wait_s(self, now: float, cost: int = 1) -> float:
         """Return the seconds from *now* until *cost* tokens are available; 0.0 if they are.
@@ -58,7 +58,7 @@ class Bucket:
 
     def with_level(self, now: float, level: float) -> Bucket:
         """Return the bucket with *level* tokens at *now*, capped at *burst*."""
-        return replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
+        return structs.replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
 
     def resized(self, now: float, rate_per_s: float, burst: int) -> Bucket:
         """Return a bucket of another rate and burst with the same level at *now*."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.mapping.resource_types import RESOURCES
@@ -15,8 +16,7 @@ from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
 from crossdock.reading.transport import oauth_messages
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """A scope that is needed, such as ``products:write``.
 
     Attributes:
@@ -36,8 +36,7 @@ class Scope:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeComparison:
+class ScopeComparison(Struct, frozen=True):
     """The needed scopes and the granted ones. *narrowed* are needed, and granted for single records only."""
 
     text: str

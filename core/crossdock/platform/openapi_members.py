@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 
 from iso3166 import countries_by_alpha2
 from iso4217 import Currency
+from msgspec import Struct
 from pydantic.json_schema import models_json_schema
 
 from crossdock.mapping.resource_types import RESOURCES, external_id
@@ -28,8 +28,7 @@ _SHOWN = 5
 _FORMATS = {"date", "date-time", "uuid"}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     where: str
     what: str
     fix: str = ""

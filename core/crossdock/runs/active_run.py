@@ -6,11 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from types import TracebackType
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error, with_code
@@ -56,8 +57,7 @@ from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(Struct, frozen=True):
     """What a run is for, as far as it works in another way than a sync.
 
     Only one that `undoes` works on streams that are being undone. One that `rereads` reads all files and remembers
@@ -208,8 +208,8 @@ class ActiveRun:
             if session.config is not None:
                 tx.run_configs.store(run_id, session.config)
             if (entry := attempt.audit_entry(now)) is not None:
-                entry = replace(entry, subject=f"run {run_id}")
-                tx.audit_log.put(replace(entry, outcome="begun"))
+                entry = structs.replace(entry, subject=f"run {run_id}")
+                tx.audit_log.put(structs.replace(entry, outcome="begun"))
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
             self._doubts = StateDoubts(tx.runs.is_restored(), tx.unverified.has_bindings())
@@ -418,7 +418,7 @@ class ActiveRun:
 def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
     """Return what the audit log says of a run of a person at its end."""
     counts = {"delivered": sum(tally.delivered for tally in report.tallies.values()), "open": report.all_open.total}
-    ended = replace(
+    ended = structs.replace(
         entry, after={**entry.after, "status": report.status, "requests": report.counters.requests, **counts}
     )
     if report.completed:

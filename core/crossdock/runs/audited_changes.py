@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec import structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, NotConfirmedError, StateError, as_crossdock_error
@@ -26,14 +27,14 @@ class Change:
 
     def note(self, *, before: Any = None, after: Any = None, reason: str = "") -> None:
         """Note what was changed. The person may have given the *reason* with the command itself."""
-        self.entry = replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
+        self.entry = structs.replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
 
     def store(
         self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "", subject: str = ""
     ) -> None:
         """Store what *tx* changes. The *subject* may be known only now."""
         self.note(before=before, after=after, reason=reason)
-        self.entry = replace(self.entry, subject=subject or self.entry.subject)
+        self.entry = structs.replace(self.entry, subject=subject or self.entry.subject)
         tx.audit_log.put(self.entry)
 
 
@@ -77,7 +78,7 @@ def logged_long_change(
     """
     change = Change(AuditEntry.new(action, subject, at=clock.now()))
     try:
-        _store_entry(project, replace(change.entry, outcome="begun"))
+        _store_entry(project, structs.replace(change.entry, outcome="begun"))
     except StateError as error:
         if unlogged is None:
             raise

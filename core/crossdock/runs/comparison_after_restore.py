@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -289,7 +290,9 @@ class BindingVerification:
             tx.bindings.mark_deleted(scope, [key_hash], at=at)
             return
         if before is None or (found.step == "import" and before.step != "import"):
-            found = replace(found, step="whole")  # it has the external id that we gave it, so we may also remove it
+            found = structs.replace(
+                found, step="whole"
+            )  # it has the external id that we gave it, so we may also remove it
         tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
         tx.bindings.mark_verified(scope, [found])
 

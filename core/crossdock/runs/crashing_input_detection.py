@@ -9,8 +9,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
@@ -22,8 +23,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.yaml_reader import escape_dollars
 
 
-@dataclass(slots=True)
-class _ReadingSlot:
+class _ReadingSlot(Struct):
     number: int
     mark: CrashMark
     suspected: bool = False
@@ -55,12 +55,12 @@ class SessionCrashMarker(CrashMarker):
         slot: _ReadingSlot | None = getattr(self._own, "slot", None)
         if slot is not None:
             self._remove_mark()
-            self._put_mark(replace(slot.mark, name=name, content=content, batches=0))
+            self._put_mark(structs.replace(slot.mark, name=name, content=content, batches=0))
 
     def count_batch(self) -> None:
         slot: _ReadingSlot | None = getattr(self._own, "slot", None)
         if slot is not None:
-            slot.mark = replace(slot.mark, batches=slot.mark.batches + 1)
+            slot.mark = structs.replace(slot.mark, batches=slot.mark.batches + 1)
             self._marks.put(slot.number, slot.mark)
 
     def _put_mark(self, mark: CrashMark) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
@@ -23,7 +24,7 @@ class ReplayInput:
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: RecordFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally
-        self._choice = replace(choice, stream=bound.name)
+        self._choice = structs.replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
         self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), IdleWaits(), ()

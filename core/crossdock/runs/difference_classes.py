@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from crossdock.state import Binding, Scope
 
@@ -27,8 +28,7 @@ MEANINGS: Mapping[Class, str] = {
 UNKNOWN = "the state does not know it"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A record that differs between source, state and platform.
 
     `members` is empty where the whole record differs. `place` is ``FILE:LINE`` of a row without a key.
@@ -43,8 +43,7 @@ class Difference:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """The corrected facts about a record. `binding` and `held` are None if the platform does not have the record."""
 
     scope: Scope

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -61,8 +62,7 @@ def plan(
         return plan_with_state(project, state, selection, listener, clock, progress, summed=summed)
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedState:
+class CorrectedState(Struct, frozen=True):
     """The state as it will be with `corrections`, which are written before the streams are synced."""
 
     source: PlannedSource
@@ -240,7 +240,7 @@ class _Preview:
         with self._state.read_only() as tx:
             mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)
         for key_hash in mine.keys() - existing.keys():
-            again = replace(mine[key_hash], fingerprint=None)
+            again = structs.replace(mine[key_hash], fingerprint=None)
             self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
 
     def decide_held_records(self) -> None:
@@ -352,7 +352,7 @@ class _Preview:
             self.result.left_alone[bound.name] = left_alone
         if held is None:
             return
-        planner = self._removal_planner(bound, replace(gone, removed=tuple(held.key_hashes)), Tally())
+        planner = self._removal_planner(bound, structs.replace(gone, removed=tuple(held.key_hashes)), Tally())
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)
@@ -406,5 +406,7 @@ class _Preview:
         is_first = operation.kind == "create" or record in self._first_steps
         tally.count(expected_term(target, scope.resource, operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
-        whole = replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation
+        whole = (
+            structs.replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation
+        )
         self._listener.operation(whole)

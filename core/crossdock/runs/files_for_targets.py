@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import Operation, batch_item
@@ -14,8 +15,7 @@ from crossdock.writing.delivery.send_queue import batch_group_of_payload
 from crossdock.writing.targets.target import BatchProfile, Target
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(Struct, frozen=True):
     """A file that *target* would be given, with the number of its records."""
 
     target: str
@@ -23,8 +23,7 @@ class PlannedFile:
     records: int
 
 
-@dataclass(slots=True)
-class _FileSize:
+class _FileSize(Struct):
     """The records of one file, and the bytes that they take. Files are in the order of their *first* records."""
 
     first: int
@@ -32,8 +31,7 @@ class _FileSize:
     size: int = 0
 
 
-@dataclass(slots=True)
-class PlannedFiles:
+class PlannedFiles(Struct):
     """The operations of stored batches, counted as the delivery puts them together: deletes come last."""
 
     targets: Mapping[str, Target]

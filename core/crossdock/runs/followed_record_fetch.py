@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import polars as pl
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
@@ -128,10 +128,12 @@ class FollowedRecordFetch:
             return
         name, at, records = self._bound.name, self._bound.context.run.clock.now(), tx.followed_records
         records.put(FollowedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
-        records.put(replace(self._chosen[each], read_at=at) for each in self._failed)  # others are requested first
+        records.put(
+            structs.replace(self._chosen[each], read_at=at) for each in self._failed
+        )  # others are requested first
         if is_done:
             absent = [self._chosen[each] for each in sorted(self._answered - self._read - self._final)]
-            missing = [replace(each, read_at=at, missed=each.missed + 1) for each in absent]
+            missing = [structs.replace(each, read_at=at, missed=each.missed + 1) for each in absent]
             left = [each for each in missing if each.missed >= MISSED_AT_MOST]
             records.put(each for each in missing if each.missed < MISSED_AT_MOST)
             records.forget(name, [*self._final, *(each.key_hash for each in left)])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 import polars as pl
+from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
@@ -175,7 +175,7 @@ class GoneRecords:
         if not scan.sources:
             return Removals()
         gone = not_listed(self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
-        facts = replace(
+        facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
             records=scan.latest.height + seen.height,
         )
@@ -291,8 +291,7 @@ def _snapshot_facts(
     )
 
 
-@dataclass(slots=True)
-class _ExistingKeys:
+class _ExistingKeys(Struct):
     source: str = ""
     rows: int = 0
     without_key: int = 0

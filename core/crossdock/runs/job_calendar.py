@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from operator import itemgetter
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import first_due_of_dates
 from crossdock.config.schedules.schedule_config import JobConfig
@@ -38,8 +39,7 @@ _WORST_FIRST: Sequence[StateWord] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LateFile:
+class LateFile(Struct, frozen=True):
     """A file that came after the run that read it was due; without *came*, the run found none of *name*."""
 
     job: str
@@ -57,8 +57,7 @@ class LateFile:
         return f"{self.stream}: {self.name} came {duration_text(self.came - self.due)} late"
 
 
-@dataclass(frozen=True, slots=True)
-class CalendarDay:
+class CalendarDay(Struct, frozen=True):
     """The runs of one job for one business date. *status* is the worst; *newest* is the number of the last one."""
 
     status: StateWord
@@ -75,16 +74,14 @@ class CalendarDay:
         return "; ".join((f"{several}{self.status.shown}", *self.remarks))
 
 
-@dataclass(frozen=True, slots=True)
-class CalendarRow:
+class CalendarRow(Struct, frozen=True):
     """The days of *job*; without one, of what people started by commands."""
 
     job: str | None
     days: Mapping[date, CalendarDay]
 
 
-@dataclass(frozen=True, slots=True)
-class JobCalendar:
+class JobCalendar(Struct, frozen=True):
     """The calendar of some dates.
 
     Attributes:

@@ -6,10 +6,11 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct, structs
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -38,8 +39,7 @@ class InDoubtResult(NamedTuple):
     target_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedResource:
+class ComparedResource(Struct, frozen=True):
     """A resource to compare. Imported bindings get the members `kept`, which show to which records they refer."""
 
     name: str
@@ -158,7 +158,9 @@ class LiveComparison:
             self._of_unsettled[scope, binding.key_hash] = held
             return
         if self._resource.kept and not binding.payload:
-            found = replace(binding, payload={name: held[name] for name in sorted(self._resource.kept & held.keys())})
+            found = structs.replace(
+                binding, payload={name: held[name] for name in sorted(self._resource.kept & held.keys())}
+            )
             self._add_correction(scope, binding, found, held)
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
@@ -169,7 +171,7 @@ class LiveComparison:
         trimmed = limited_to_wanted(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
         if not self._resource.write_once:
-            found = replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
+            found = structs.replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
             self._add_correction(scope, binding, found, trimmed)
 
     def _remember_unbound(self, target_id: str, held: Held) -> None:
@@ -279,7 +281,7 @@ class LiveComparison:
                 if not is_duplicate:  # a person must see what happened to it
                     self._add_correction(scope, binding, None, None)
                 continue
-            found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None, changed_at=None)
+            found = structs.replace(binding, target_id=ids.pop(), fingerprint=None, etag=None, changed_at=None)
             if self.differences[scope, binding.key].difference == "missing":
                 self._add_difference(Difference("diverged", scope, binding.key, found.target_id, remark=_OTHER_ID))
                 del self._moves[binding.target_id]

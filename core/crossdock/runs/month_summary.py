@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.schedules.schedule_config import JobConfig
 from crossdock.runs.job_calendar import JobCalendar, LateFile, job_calendar
@@ -17,8 +18,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 _OTHER = "other"  # the resource of streams that the config has not any more
 
 
-@dataclass(frozen=True, slots=True)
-class DaySums:
+class DaySums(Struct, frozen=True):
     """The runs for one business date. *open* are the open records at its end; None if they are unknown."""
 
     business_date: date
@@ -30,8 +30,7 @@ class DaySums:
     open: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobTimes:
+class JobTimes(Struct, frozen=True):
     """How long a job was in trouble in the month.
 
     Attributes:
@@ -50,8 +49,7 @@ class JobTimes:
         return self.longest[1] - self.longest[0] if self.longest else timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """A number of this month, and that of the month before."""
 
     name: str
@@ -59,8 +57,7 @@ class Trend:
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class MonthSummary:
+class MonthSummary(Struct, frozen=True):
     """A month until *until*, its end or now. *reasons* are of records that are still rejected."""
 
     first: date
@@ -145,7 +142,7 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
             }
             for each in month.jobs
         ],
-        "days": [{name: getattr(each, name) for name in DaySums.__slots__} for each in month.days],
+        "days": [{name: getattr(each, name) for name in DaySums.__struct_fields__} for each in month.days],
         "calendar": [
             {
                 "job": row.job,
@@ -158,7 +155,7 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
             for row in month.calendar.rows
             for day, found in sorted(row.days.items())
         ],
-        "late_files": [{name: getattr(each, name) for name in LateFile.__slots__} for each in month.late_files],
+        "late_files": [{name: getattr(each, name) for name in LateFile.__struct_fields__} for each in month.late_files],
         "late_files_since": month.calendar.late_files_since,
     }
 

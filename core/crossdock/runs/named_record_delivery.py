@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import polars as pl
+from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -41,8 +41,7 @@ def named_records(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
     return [NamedRecord(stream, text, hashes[text]) for text in texts]
 
 
-@dataclass(slots=True)
-class NamedDeliveryResult:
+class NamedDeliveryResult(Struct):
     """The records that were not delivered; the run has done what it could for all others.
 
     Attributes:

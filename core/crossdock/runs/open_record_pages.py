@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
+
+from msgspec import Struct, field, structs
 
 from crossdock.errors import ConfigError
 from crossdock.runs import open_records
@@ -28,16 +29,14 @@ _UNVERIFIED, _WAITING, _INBOX = (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPage:
+class OpenPage(Struct, frozen=True):
     """Some records in the order of their list. *after* is the place of the last one; empty if no more follow."""
 
     items: Sequence[Item]
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenGroup:
+class OpenGroup(Struct, frozen=True):
     """Records of one stream that are open for the same reason.
 
     Attributes:
@@ -213,7 +212,9 @@ def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
 def _dead_letter_groups(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
     for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
-        example = "" if by_source else _first_message(tx, status, replace(choice, stream=each.stream, code=each.code))
+        example = (
+            "" if by_source else _first_message(tx, status, structs.replace(choice, stream=each.stream, code=each.code))
+        )
         yield OpenGroup(each.stream, each.code, each.number, each.first_at, example, parameters, each.first_run_id)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
@@ -35,8 +36,7 @@ BEFORE = timedelta(minutes=10)  # before the first attempt, whose time is not ex
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A record on the platform that may be the one in doubt.
 
     Attributes:

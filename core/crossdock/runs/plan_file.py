@@ -6,8 +6,9 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -56,8 +57,7 @@ class PlanFile(DigestFile):
     sources: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionHash:
+class DecisionHash(Struct, frozen=True):
     """Hashes every decision and passes it on to a listener."""
 
     listener: PlanListener

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -18,8 +19,7 @@ from crossdock.writing.targets.payload_comparison import member_differences
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """What happened to a record *at* some time.
 
     Attributes:

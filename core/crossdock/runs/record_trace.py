@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FoundRecord, Scope, Transaction
@@ -15,8 +16,7 @@ from crossdock.values.record_keys import key_text
 _LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
 
 
-@dataclass(frozen=True, slots=True)
-class RecordHistory:
+class RecordHistory(Struct, frozen=True):
     """Everything the state knows about one record; rows by column name, without the record's data.
 
     Attributes:

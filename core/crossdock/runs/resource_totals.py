@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from crossdock.values.decimal_context import EXACT, exact_sum
 
@@ -16,8 +17,7 @@ OTHERS = "(others)"
 _Part = TypeVar("_Part")
 
 
-@dataclass(slots=True)
-class ResourceTotals:
+class ResourceTotals(Struct):
     """Exact sums over records: quantities by product id, and quantity times price by customer id and currency."""
 
     records: int = 0

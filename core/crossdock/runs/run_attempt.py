@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
@@ -14,8 +15,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """The run that is to begin.
 
     Attributes:
@@ -74,7 +74,7 @@ def _store(state: State, project: Project, clock: Clock, error: CrossdockError, 
     def write(tx: Transaction) -> None:
         run_id = tx.runs.record_refusal(message, business_date=day, at=now, job=job, command=attempt.command)
         if entry is not None:
-            tx.audit_log.put(replace(entry, subject=f"run {run_id}").ended_by(error))
+            tx.audit_log.put(structs.replace(entry, subject=f"run {run_id}").ended_by(error))
         busy = isinstance(error, StateBusyError)
         if due_run is not None and tx.scheduled_runs.record_refusal(due_run, run_id, at=now, busy=busy):
             tx.scheduled_runs.add_pending_notice(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
@@ -15,8 +16,7 @@ EARLIER = 14  # runs that one is compared with: a daily job has two weekends amo
 _ENOUGH = 5  # completed runs, below which nothing is unusual
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """One number of each run, oldest first; None if it is unknown. *remark* says what is unusual about the last."""
 
     name: str
@@ -25,8 +25,7 @@ class Measure:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """*runs* and what they are compared by, oldest first; the last one is the run itself."""
 
     runs: tuple[RunRecord, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import streams_document
@@ -28,8 +29,7 @@ API_COLUMNS = ("connection", "requests", "throttled", "waited for the rate limit
 _NAMED = 3  # most files in a sentence
 
 
-@dataclass(frozen=True, slots=True)
-class TallyTable:
+class TallyTable(Struct, frozen=True):
     """One line for each stream, and one column for each term. The first column has the stream's name."""
 
     title: str
@@ -41,8 +41,7 @@ class TallyTable:
         return any(number for _, *numbers in self.lines for number in numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceSheet:
+class BalanceSheet(Struct, frozen=True):
     """What came into a stream, and what became of it, as terms with their numbers, without zeros."""
 
     stream: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 
 import polars as pl
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
@@ -160,7 +160,7 @@ class StreamInput:
             )
         else:
             decided = gone.decide_by_existing_list(unsettled) if gone.list_is_due else gone.decide_by_marks(unsettled)
-        return replace(decided, refusal=decided.refusal or phases.problem)
+        return structs.replace(decided, refusal=decided.refusal or phases.problem)
 
     def _begin_phase(self) -> bool:
         if self._phases is None:

@@ -6,11 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from msgspec import Struct, field
 
 from crossdock.config.declared_streams import DeclaredStream
 from crossdock.config.project.connections import BoundStream
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 _ALL = 1 << 31  # records, more than a source answers at once
 
 
-@dataclass(frozen=True, slots=True)
-class TriedRecord:
+class TriedRecord(Struct, frozen=True):
     """A record that was read, with the members of its draft, or the problem because of which it has none."""
 
     record: Record
@@ -46,8 +45,7 @@ class TriedRecord:
     problem: RecordError | None
 
 
-@dataclass(slots=True)
-class Trial:
+class Trial(Struct):
     """The result of a trial.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
@@ -26,8 +27,7 @@ from crossdock.writing.delivery.dispatcher import Dispatcher
 _ENDED = object()
 
 
-@dataclass(slots=True)
-class TargetDelivery:
+class TargetDelivery(Struct):
     """One target of a run. Its `streams` are parents first, and `place` is where the report has its errors."""
 
     dispatcher: Dispatcher

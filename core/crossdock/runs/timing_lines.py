@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from crossdock.values.display_texts import duration_text
 
@@ -18,8 +19,7 @@ _SHORT = timedelta(milliseconds=50)  # shorter steps would show as 0.0 s
 Sample = tuple[float, int]  # seconds since the run began, and tokens
 
 
-@dataclass(frozen=True, slots=True)
-class StepTime:
+class StepTime(Struct, frozen=True):
     """The total of all steps of one name. *share* is its percentage of the run."""
 
     name: str
@@ -27,8 +27,7 @@ class StepTime:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepSpans:
+class StepSpans(Struct, frozen=True):
     """When the steps of one name took place: the first began at *began*. *spans* are beginnings and durations."""
 
     total: StepTime
@@ -36,8 +35,7 @@ class StepSpans:
     spans: tuple[tuple[timedelta, timedelta], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AllowanceSummary:
+class AllowanceSummary(Struct, frozen=True):
     """The allowance in tokens. While it was *short*, below a quarter of the highest, it determined the speed."""
 
     lowest: int

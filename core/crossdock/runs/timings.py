@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct, structs
 
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import Clock
@@ -21,8 +22,7 @@ _MS = timedelta(milliseconds=1)
 Sample = tuple[timedelta, int]  # time since the run began, and tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     name: str
     began: timedelta
     lasted: timedelta
@@ -169,7 +169,7 @@ def _merge_steps(steps: Iterable[Step]) -> list[Step]:
     longest = sorted(merged.values(), key=lambda step: step.lasted, reverse=True)
     kept = {step.name: step for step in longest[: MOST_STEPS - 1]}
     for step in (*filter(None, (others,)), *longest[MOST_STEPS - 1 :]):
-        _add_step(kept, replace(step, name=OTHERS))
+        _add_step(kept, structs.replace(step, name=OTHERS))
     return sorted(kept.values(), key=lambda step: step.began)
 
 
@@ -178,4 +178,4 @@ def _add_step(steps: dict[str, Step], step: Step) -> None:
     if known is None:
         steps[step.name] = step
     else:
-        steps[step.name] = replace(known, began=min(known.began, step.began), lasted=known.lasted + step.lasted)
+        steps[step.name] = structs.replace(known, began=min(known.began, step.began), lasted=known.lasted + step.lasted)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.plan_result import PlanListener
@@ -18,8 +19,7 @@ from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
 
 
-@dataclass(slots=True)
-class UnsettledOperations:
+class UnsettledOperations(Struct):
     """Unsettled operations, grouped by their treatment.
 
     Attributes:

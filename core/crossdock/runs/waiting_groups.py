@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct, structs
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import RecordFilter, Scope, Transaction
@@ -15,8 +16,7 @@ Parent = tuple[str, str, str]
 _Streams = Mapping[tuple[str, str], list[str]]  # by resource and namespace
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingGroup:
+class WaitingGroup(Struct, frozen=True):
     """Records of one stream that wait for the same records, directly or through others that wait.
 
     Attributes:
@@ -52,7 +52,7 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordF
         if other := groups.get((each.stream, ends)):
             since, first_key = min(other.since, each.since), min(other.first_key, each.first_key)
             number, waits_for = other.number + each.number, (*other.waits_for, each.waits_for)
-            group = replace(other, number=number, since=since, first_key=first_key, waits_for=waits_for)
+            group = structs.replace(other, number=number, since=since, first_key=first_key, waits_for=waits_for)
         groups[each.stream, ends] = group
     return sorted(groups.values(), key=lambda group: (group.since, group.stream, group.first_key))
 

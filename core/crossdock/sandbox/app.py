@@ -8,11 +8,11 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from msgspec import Struct, field
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -85,8 +85,7 @@ Profile = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxSettings:
+class SandboxSettings(Struct, frozen=True, kw_only=True):
     rate_per_min: int = 10_000  # tokens that a credential's bucket gains, as documented
     burst: int = 2_000  # tokens in a full bucket, an assumption
     max_body_bytes: int = 1 << 20  # a longer request body is answered 413

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import Response
 
@@ -67,8 +67,7 @@ class FaultSet(BaseModel):
     seed: int = 0
 
 
-@dataclass(slots=True)
-class _ActiveFault:
+class _ActiveFault(Struct):
     fault: Fault
     random: Random
     met: int = 0  # requests for which it was drawn
@@ -91,8 +90,7 @@ class FaultInjector:
         return {"seed": self._seed, "faults": faults}
 
 
-@dataclass(slots=True)
-class RequestFaults:
+class RequestFaults(Struct):
     """The faults of one request, in the order of its life. A fault that comes too late to strike is not drawn."""
 
     _applicable: Sequence[_ActiveFault]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
@@ -53,8 +54,7 @@ def _triple(prefix: str, quota: Quota, reset: int) -> dict[str, str]:
 _ROUNDING = 1e-9  # a client that waits exactly long enough is not refused for the last bit of a float
 
 
-@dataclass(slots=True)
-class Bucket:
+class Bucket(Struct):
     """Gains *rate* tokens a second up to *burst*. A request takes one token, a refused request none."""
 
     rate: float

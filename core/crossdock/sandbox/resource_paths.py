@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from crossdock.mapping.resource_types import RESOURCES, PlatformResource
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """The collection of one resource type. Its ids begin with *prefix*. Clients cannot write *read_only* members."""
 
     kind: PlatformResource

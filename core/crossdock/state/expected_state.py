@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from crossdock.state.tables.bindings import Binding, Bindings
@@ -17,8 +17,7 @@ from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedDelivery:
+class ExpectedDelivery(Struct, frozen=True):
     """An operation that is delivered before the streams that are planned next.
 
     *binding* is None if it deletes the record. *is_whole* is False for the first of two steps.

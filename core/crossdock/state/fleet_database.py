@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Boolean, Column, Connection, Double, Integer, MetaData, String, Table, Text, delete, inspect
 from sqlalchemy import select as select_columns
 
@@ -45,8 +45,7 @@ _LAST = ("due", "business_date", "status", "attempts", "run_id", "started_at", "
 _NAMES = tuple(column.name for column in _jobs.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobFacts(Struct, frozen=True):
     """The known facts about one job of a tenant, with the finished run that was due *last*.
 
     *expected_s* is None until a run has completed. With *has_pending_notice*, people may not know of a run.

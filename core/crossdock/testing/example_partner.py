@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from zlib import crc32
 
+from msgspec import Struct
+
 from crossdock.targets import Answer, Request, TargetResource, Update
 from crossdock.testing.target_under_test import Example, TargetUnderTest, json_answer
 from crossdock.values import exact_json
@@ -23,8 +25,7 @@ _TOKEN = json_answer(200, {"access_token": "token-of-the-example", "token_type":
 _NOTHING = json_answer(404, {"message": "nothing is here"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(Struct, frozen=True):
     """The requests of one operation.
 
     Attributes:
@@ -51,8 +52,7 @@ class _Route:
         return in_path | {name: text for each in found[1:] if each for name, text in each.groupdict().items()}
 
 
-@dataclass(slots=True)
-class _Stored:
+class _Stored(Struct):
     resource: str
     payload: dict[str, Any]
     is_removed: bool = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from crossdock.values import exact_json
 from crossdock.values.json_paths import member_name
@@ -24,8 +25,7 @@ Leaf = tuple[tuple[str, ...], Any]
 """The names of arguments and of members on the way to a value, and the value."""
 
 
-@dataclass(slots=True)
-class Field:
+class Field(Struct):
     """A selected member.
 
     Attributes:
@@ -40,8 +40,7 @@ class Field:
     fields: list[Field] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphQLRequest:
+class GraphQLRequest(Struct, frozen=True):
     """The operation of a request.
 
     Attributes:

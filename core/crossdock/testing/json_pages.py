@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.values.json_paths import with_value_at_path
 
@@ -32,8 +33,7 @@ def value_at_path(value: Any, path: ListPath) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class RecordList:
+class RecordList(Struct, frozen=True):
     """Where a page lists records.
 
     Attributes:

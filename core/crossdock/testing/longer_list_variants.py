@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.testing.schema_drift_variants import Path, changed, is_number, paths, value_at, with_object, written_as
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, Record
 
 
-@dataclass(frozen=True, slots=True)
-class LongerList:
+class LongerList(Struct, frozen=True):
     """A list of a record, and a number in its elements.
 
     Attributes:

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream, Connection
 from crossdock.config.project.project import Project
@@ -129,7 +131,7 @@ class Tenant:
         pull = _ObservedPull(network, most)
         self.clock.advance(_BETWEEN_SYNCS_S)
         with mock.patch.object(read_parts, "PART_ROWS", 1):
-            project = replace(self._project, pull=pull)
+            project = structs.replace(self._project, pull=pull)
             report = runner.sync(
                 project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()
             )  # fmt: skip
@@ -192,8 +194,7 @@ class _ObservedPull:
         return httpx.MockTransport(answer)
 
 
-@dataclass(frozen=True, slots=True)
-class _TestProject(Project):
+class _TestProject(Project, frozen=True):
     """A project whose streams are read over a transport and observed."""
 
     pull: _ObservedPull | None = None
@@ -203,4 +204,4 @@ class _TestProject(Project):
             return Project.bind(self, wanted, targets=targets, run=run)
         run = replace(run, transport=self.pull.transport())
         bound = Project.bind(self, wanted, targets=targets, run=run)
-        return [replace(each, stream=self.pull.around(each.stream)) for each in bound]
+        return [structs.replace(each, stream=self.pull.around(each.stream)) for each in bound]

@@ -8,7 +8,8 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.printable import printable
 
@@ -18,8 +19,7 @@ _COMMAND_LINE = "command line, "
 _acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """A person, or the account of a program. *address* is that of a browser, or the command line with its host."""
 
     name: str

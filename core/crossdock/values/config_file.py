@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, structs
 
 from crossdock.errors import ConfigError, CrossdockError, FindingsError
 from crossdock.values import yaml_reader
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 _MUST_BE = "must be "
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFinding:
+class PlacedFinding(Struct, frozen=True):
     """A finding about the value at *place*.
 
     Attributes:
@@ -80,7 +81,7 @@ def _nearest_choice(group: list[PlacedFinding], depth: int) -> list[PlacedFindin
         return group
     by_choice: dict[str | int, list[PlacedFinding]] = {}
     for each in group:
-        outer = replace(each, choices=each.choices[:-1])
+        outer = structs.replace(each, choices=each.choices[:-1])
         by_choice.setdefault(each.choices[-1][1], []).append(outer)
     if len(by_choice) == 1:
         return next(iter(by_choice.values()))
@@ -91,7 +92,7 @@ def _nearest_choice(group: list[PlacedFinding], depth: int) -> list[PlacedFindin
     failed = [each for choice in by_choice.values() for each in choice]
     failed = [each for each in failed if not each.of_type] or failed
     merged = _joined_messages([each.short for each in failed])
-    return [failed[0] if len(failed) == 1 else replace(failed[0], message=merged, short=merged)]
+    return [failed[0] if len(failed) == 1 else structs.replace(failed[0], message=merged, short=merged)]
 
 
 def _joined_messages(messages: list[str]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
+
+from msgspec import Struct, structs
 
 from crossdock.errors import CrossdockError, FindingsError, with_code, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
@@ -15,8 +16,7 @@ Level = Literal["error", "warning", "note"]
 MOST = 1_000  # warnings and notes of one run that are kept
 
 
-@dataclass(frozen=True, slots=True)
-class RunMessage:
+class RunMessage(Struct, frozen=True):
     """One message of a run.
 
     Attributes:
@@ -55,7 +55,7 @@ class RunMessage:
         return f"{self.stream}: {self.text_with_code}" if self.stream else self.text_with_code
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return structs.asdict(self)
 
 
 class RunMessages:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
+
+from msgspec import Struct, structs
 
 from crossdock.values.state_words import RecordState
 
@@ -85,8 +87,7 @@ class Tally:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCounts:
+class OpenCounts(Struct, frozen=True):
     """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``."""
 
     rejected: int = 0
@@ -98,10 +99,10 @@ class OpenCounts:
 
     @classmethod
     def of_json(cls, document: Mapping[str, int]) -> Self:
-        return cls(**{each.name: document.get(each.name, 0) for each in fields(cls)})
+        return cls(**{name: document.get(name, 0) for name in cls.__struct_fields__})
 
     def as_json(self) -> dict[str, int]:
-        return asdict(self)
+        return structs.asdict(self)
 
     @property
     def total(self) -> int:

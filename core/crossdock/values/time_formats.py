@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Literal
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from crossdock.errors import RecordError
 
@@ -46,8 +47,7 @@ _OFFSET = r"Z|[+-][0-9]{2}:?[0-9]{2}(?::?[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _DAY_LENGTH = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeFormat:
+class TimeFormat(Struct, frozen=True):
     """The notation of the days or instants in a column. Nothing is guessed.
 
     Attributes:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal, DecimalException
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from crossdock.errors import ConfigError
 
@@ -87,8 +87,7 @@ _NUMBERS = (  # forms that no setting needs as a number, each with how the other
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a YAML file contains.
 
     Attributes:

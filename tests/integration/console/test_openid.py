@@ -9,7 +9,6 @@ import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
+from msgspec import structs
 from tests.consoles import PASSWORD, Browser, ServedConsole, make_fleet, served
 
 from crossdock.console.people import Role
@@ -304,7 +304,7 @@ def test_a_new_key_of_the_provider_is_fetched(fleet: Path, protection: Protectio
     made = OpenIdProvider(load_openid_settings(protection.oidc), clock)
     address = made.authorization_address("session", "http://127.0.0.1:1", "/")
     assert made._metadata is not None
-    made._metadata = replace(made._metadata, keys=[])
+    made._metadata = structs.replace(made._metadata, keys=[])
     query = {name: values[0] for name, values in parse_qs(urlsplit(agreed(address, "1")).query).items()}
     person, wanted = made.person_of_answer("session", "http://127.0.0.1:1", query)
     assert (person.name, wanted) == ("anna@example.com", "/")

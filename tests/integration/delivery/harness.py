@@ -7,13 +7,14 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from msgspec import structs
 from tests.allowances import allowance
 
 from crossdock.platform.platform_config import Profile
@@ -220,7 +221,7 @@ def invoice(number: int) -> Operation:
     payload = {"currency": "EUR", "number": number}
     scope, first = Scope("platform", "invoice", "wms"), operation(number)
     identity = first.identity._replace(stream="wms.invoices")
-    return replace(first, identity=identity, scope=scope, after=payload, changes=payload)
+    return structs.replace(first, identity=identity, scope=scope, after=payload, changes=payload)
 
 
 def updating(binding: Binding, after: dict[str, Any], *, fingerprint: int = 77) -> Operation:
@@ -237,7 +238,7 @@ def _of_bound(
 ) -> Operation:
     first = operation(binding.key_hash)
     identity = first.identity._replace(fingerprint=fingerprint)
-    return replace(first, kind=kind, identity=identity, after=after, changes=changes, binding=binding)
+    return structs.replace(first, kind=kind, identity=identity, after=after, changes=changes, binding=binding)
 
 
 class Defective(PlatformTarget):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.integration.delivery.harness import (
     PROBE,
     PRODUCTS,
@@ -440,7 +440,7 @@ def test_what_was_tried_once_is_no_sign_of_a_forgetful_state(bench: Bench, platf
     assert bench.dead_letters() == {"0": "rejected"}
     refused.append(0)
     payload = operation(0).after | {"name": "y"}
-    bench.carry_out([replace(operation(0), after=payload, changes=payload)])
+    bench.carry_out([structs.replace(operation(0), after=payload, changes=payload)])
     (held,) = shelf.held.values()
     assert (held["name"], bench.bound(), bench.dead_letters()) == ("y", 1, {})
 

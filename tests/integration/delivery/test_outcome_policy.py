@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.integration.delivery.harness import (
     PRODUCTS,
     SCOPE,
@@ -247,7 +247,7 @@ def test_keys_are_never_used_for_other_bytes(bench: Bench, platform: Platform, s
         shelf.edit(binding.target_id, color=str(turn))
         bench.carry_out([updating(binding, binding.payload | {"name": f"n{turn % 2}"}, fingerprint=turn)])
         bench.carry_out([deleting(bench.binding(0))])
-        bench.carry_out([replace(operation(0), identity=operation(0).identity._replace(fingerprint=turn))])
+        bench.carry_out([structs.replace(operation(0), identity=operation(0).identity._replace(fingerprint=turn))])
     bytes_of: dict[str, set[tuple[str, str, bytes]]] = {}
     for seen in platform.of("POST", "PATCH", "DELETE"):
         bytes_of.setdefault(seen.key, set()).add((seen.method, seen.path, seen.body))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.integration.delivery.harness import PRODUCTS, Answer, Bench, Platform, Seen, Shelf, operation
 
 from crossdock.state import Intent, StateUrl, parse_url
@@ -25,7 +25,7 @@ def state_url(tmp_path: Path) -> StateUrl:
 
 def take(bench: Bench, name: str) -> None:
     bench.matching = {STREAM: "sku"}
-    bench.carry_out([replace(operation(0), kind="update", taken_over=name)])
+    bench.carry_out([structs.replace(operation(0), kind="update", taken_over=name)])
 
 
 def intents(bench: Bench) -> list[Intent]:

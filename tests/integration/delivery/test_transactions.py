@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
@@ -169,9 +169,9 @@ def test_a_run_outlives_its_sessions(pg: State, beside: Engine) -> None:
     with pg.exclusive("first"):
         pg.run_transaction(lambda tx: tx.buckets.put("platform", PURSE))
         hang_up(beside)
-        pg.run_transaction(lambda tx: tx.buckets.put("platform", replace(PURSE, spent=1)))
+        pg.run_transaction(lambda tx: tx.buckets.put("platform", structs.replace(PURSE, spent=1)))
     with pg.exclusive("second"), pg.begin() as tx:
-        assert tx.buckets.get("platform") == replace(PURSE, spent=1)
+        assert tx.buckets.get("platform") == structs.replace(PURSE, spent=1)
 
 
 @pytest.mark.postgres
@@ -196,7 +196,9 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         Settlement(old["in_doubt"], Outcome("in_doubt", "broke off")),
         Settlement(old["deleted"], Outcome("delivered", status=204)),
     ]
-    successor = replace(old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p")
+    successor = structs.replace(
+        old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p"
+    )
     fresh = [intent(n) for n in range(10, 14)]
     dead_letter = settlement.dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
     before = deepcopy(list(old.values()))
@@ -227,7 +229,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
 
 def _older(dead_letter: DeadLetter) -> DeadLetter:
     identity = dead_letter.identity._replace(fingerprint=4)
-    return replace(dead_letter, identity=identity, message="as it was before")
+    return structs.replace(dead_letter, identity=identity, message="as it was before")
 
 
 def content(url: StateUrl) -> dict[str, list[dict[str, Any]]]:

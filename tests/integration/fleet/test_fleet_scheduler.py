@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.schedule_config import JobConfig
@@ -50,7 +51,7 @@ def ended(seconds: float = 1.0, status: Any = "done") -> CallResult:
     run = ScheduledRun("nightly", TODAY.instant, TODAY.business_date, status, 1, 7, NOW, NOW, None)
     event = ScheduledRunEnded("nightly", TODAY.business_date, TODAY.instant, 7, status, seconds, 8, (), None)
     facts = RunFacts(status=status, event=event, exit_code=0, throttled=0, tallies={}, open={})
-    return CallResult(outcome="ended", run=facts, jobs=(replace(unended(), last=run, expected_s=seconds),))
+    return CallResult(outcome="ended", run=facts, jobs=(structs.replace(unended(), last=run, expected_s=seconds),))
 
 
 def ended_next_day() -> CallResult:
@@ -58,8 +59,8 @@ def ended_next_day() -> CallResult:
     result, day = ended(), timedelta(days=1)
     last = result.jobs[0].last
     assert last is not None
-    later = replace(last, due=last.due + day, business_date=last.business_date + day)
-    return result.model_copy(update={"jobs": (replace(result.jobs[0], last=later),)})
+    later = structs.replace(last, due=last.due + day, business_date=last.business_date + day)
+    return result.model_copy(update={"jobs": (structs.replace(result.jobs[0], last=later),)})
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import create_engine, text
 from tests.chaos.fleet_stage import JOB, RECORDS, FleetStage, settings
 from tests.integration.notifications.receivers import Receiver
@@ -218,4 +218,6 @@ def test_old_rows_are_removed_after_a_run(stage: FleetStage) -> None:
 def test_a_call_is_a_due_run(stage: FleetStage) -> None:
     """With all that it skips."""
     skipped = (SkippedRun(JOB, stage.due, stage.due.date(), "skipped", "why"),)
-    assert call(stage, skipped=skipped).due_run == replace(DueRun(JOB, stage.due, stage.due.date()), skipped=skipped)
+    assert call(stage, skipped=skipped).due_run == structs.replace(
+        DueRun(JOB, stage.due, stage.due.date()), skipped=skipped
+    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 from tests.integration.serving.test_guarded_connections import rest
 from tests.waiting import WITHIN_S
@@ -114,7 +114,7 @@ def test_local_and_allowed_names_are_served(metrics: Metrics) -> None:
 
 def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered 408 and closed."""
-    limits = replace(health._LIMITS, clients=replace(health._CLIENTS, header_s=0.2))
+    limits = structs.replace(health._LIMITS, clients=structs.replace(health._CLIENTS, header_s=0.2))
     monkeypatch.setattr(health, "_LIMITS", limits)
     with serve(metrics) as base_url:
         address = urlsplit(base_url)

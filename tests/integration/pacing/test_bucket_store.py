@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import create_engine, text
 from tests.chaos import processes
 from tests.integration.pacing import spender
@@ -74,7 +74,7 @@ def test_concurrent_changes_are_not_lost(opened: Open) -> None:
 
     def refuse(store: BucketStore) -> None:
         for _ in range(25):
-            store.change(lambda bucket_state, _: replace(bucket_state, refused=bucket_state.refused + 1))
+            store.change(lambda bucket_state, _: structs.replace(bucket_state, refused=bucket_state.refused + 1))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(refuse, stores))
@@ -84,9 +84,9 @@ def test_concurrent_changes_are_not_lost(opened: Open) -> None:
 def test_a_frozen_bucket_gives_nothing(opened: Open) -> None:
     """No token is available until the bucket thaws; reading changes nothing."""
     one, other = opened(SLOW), opened(SLOW)
-    one.change(lambda bucket_state, now: replace(bucket_state, frozen_until=now + 900))
+    one.change(lambda bucket_state, now: structs.replace(bucket_state, frozen_until=now + 900))
     assert other.take(1, 0).count == 0
-    one.change(lambda bucket_state, _: replace(bucket_state, frozen_until=0.0))
+    one.change(lambda bucket_state, _: structs.replace(bucket_state, frozen_until=0.0))
     assert (other.take(0, 0).count, other.take(1, 0).count) == (0, 1)
 
 
@@ -102,7 +102,7 @@ def test_an_estimate_is_shared_by_all_users(opened: Open) -> None:
 
 def test_a_negative_reserve_lends_tokens(opened: Open) -> None:
     """A reserve below zero leaves a debt."""
-    store = opened(replace(SLOW, burst=3))
+    store = opened(structs.replace(SLOW, burst=3))
     assert store.take(10, -4).count == 7
     assert store.take(1, 0).bucket_state.bucket.level(0.0) < 0
 
@@ -112,7 +112,7 @@ def test_a_newly_configured_limit_applies_to_all(state_url: StateUrl) -> None:
     clock = SystemClock()
     with closing(SharedBucket(state_url, clock, "b", lambda _: SLOW)) as first:
         first.take(400, 0)
-        with closing(SharedBucket(state_url, clock, "b", lambda _: replace(SLOW, burst=200))):
+        with closing(SharedBucket(state_url, clock, "b", lambda _: structs.replace(SLOW, burst=200))):
             seen = first.take(0, 0)
     assert seen.bucket_state.estimate.burst == 200
     assert seen.bucket_state.bucket.level(seen.now) <= 0.01

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec import structs
 from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
@@ -23,7 +24,7 @@ from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
 
-OTHER = replace(SCOPE, namespace="shop")
+OTHER = structs.replace(SCOPE, namespace="shop")
 
 
 @pytest.fixture

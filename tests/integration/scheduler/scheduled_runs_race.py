@@ -82,8 +82,7 @@ def project(url: StateUrl, folder: Path, jobs: dict[str, JobConfig]) -> Project:
     return Project(folder / "c.yaml", profile, url, folder / "spool", (), jobs)
 
 
-@dataclass(frozen=True, slots=True)
-class Met(Project):
+class Met(Project, frozen=True):
     """A project that reports when another process holds its state."""
 
     meet: Callable[[], None] = lambda: None

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PIN
 from tests.integration.notifications.receivers import Receiver
@@ -79,9 +79,9 @@ class ServiceCase:
         jobs = jobs or {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:
-            self.project = replace(load(config), jobs=jobs)
+            self.project = structs.replace(load(config), jobs=jobs)
         notify = NotifyConfig.model_validate({"webhook": {"url": receiver.url}, "when": WHEN})
-        self.project = replace(self.project, notify=notify)
+        self.project = structs.replace(self.project, notify=notify)
         self.notifier, self._executor = Notifier(notify, self.clock), executor or Inline()
         self.restart()
 
@@ -364,7 +364,7 @@ def test_a_reloaded_config_names_new_recipients(nightly: ServiceCase, receiver: 
     (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
     with served(Receiver()) as other:
         notify = NotifyConfig.model_validate({"webhook": {"url": other.url}})
-        nightly.service.reload(replace(nightly.project, notify=notify), Notifier(notify, nightly.clock))
+        nightly.service.reload(structs.replace(nightly.project, notify=notify), Notifier(notify, nightly.clock))
         nightly.looks()
         assert [each for each, _ in notifications(other)] == ["night.degraded"]
     assert receiver.posts == []

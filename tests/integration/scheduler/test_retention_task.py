@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from sqlalchemy import Engine, event
 from tests.conftest import PIN
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
@@ -35,7 +35,7 @@ class RetentionCase:
     def __init__(self, url: StateUrl, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         create_or_upgrade(url, PIN)
         self.clock, self._caplog = ManualClock(BEGIN), caplog
-        self.project: Project = replace(project(url, folder, {"a": job()}), retention=WEEK)
+        self.project: Project = structs.replace(project(url, folder, {"a": job()}), retention=WEEK)
         caplog.set_level("INFO", logger=LOGGER.name)
 
     def old_runs(self, number: int) -> None:
@@ -92,7 +92,7 @@ def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch)
 def test_it_can_be_off(case: RetentionCase) -> None:
     """Without retention everything stays."""
     case.old_runs(3)
-    assert not RetentionTask(case.clock).run(replace(case.project, retention=None))
+    assert not RetentionTask(case.clock).run(structs.replace(case.project, retention=None))
     assert case.runs() == 4
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from tests.report_page import AT, dead_letter
 from tests.unit.cli.conftest import CommandLine
 
@@ -41,7 +41,7 @@ def test_an_unknown_name(command_line: CommandLine) -> None:
 def test_a_record_without_fingerprint(command_line: CommandLine) -> None:
     """Where no row was read, as for a removal, JSON has a null."""
     rejected = letter()
-    removal = replace(rejected, identity=rejected.identity._replace(fingerprint=None), step="remove")
+    removal = structs.replace(rejected, identity=rejected.identity._replace(fingerprint=None), step="remove")
     with closing(command_line.state()) as state, state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.dead_letters.put([removal], run_id=run, at=AT)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from crossdock.console import fleet_report_page
 from crossdock.state import RunRecord
@@ -25,8 +25,8 @@ def test_those_that_need_a_person_are_first(run: RunRecord) -> None:
     """Tenants that cannot be read, failed runs, open records; what is in order comes last."""
     newest = {
         "acme": run,
-        "bolt": replace(run, status="failed"),
-        "cask": replace(run, status="degraded", tally={"wms.items": {"open": {"rejected": 2}}}),
+        "bolt": structs.replace(run, status="failed"),
+        "cask": structs.replace(run, status="degraded", tally={"wms.items": {"open": {"rejected": 2}}}),
         "dune": None,
     }
     page = fleet_report_page.page(newest, {"evil": "<b>state.yaml</b>:1: is not valid\n  mend it"}, at=AT)

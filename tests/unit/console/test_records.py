@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from msgspec import structs
 from tests.plain_browser import Page
 from tests.report_page import HIDDEN, HOSTILE, dead_letter, waiting
 from tests.unit.cli.conftest import CommandLine
@@ -136,7 +136,7 @@ def test_a_page_tells_what_a_record_looked_like_on_a_day(command_line: CommandLi
     ]
     with closing(command_line.state()) as state, state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
-        tx.intents.add([replace(each, status="sending") for each in operations], run_id=run, fence=1, at=AT)
+        tx.intents.add([structs.replace(each, status="sending") for each in operations], run_id=run, fence=1, at=AT)
         for days, each in enumerate(operations):
             (stored,) = [known for known in tx.intents.unsettled() if known.idempotency_key == each.idempotency_key]
             stored.status = "delivered"

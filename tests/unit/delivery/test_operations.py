@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.unit.state.samples import AT, binding, intent
 
 from crossdock import Record, RecordError
@@ -163,7 +164,7 @@ def test_what_a_look_up_does_not_show_is_sent_again(
     """It cannot be compared; and it is no change that others have made."""
     held = {"number": "N2", "country": {"code": "GB"}}
     scope = Scope("shop", "parcels", "depot")
-    made = replace(intent(1), scope=scope, operation="update", target_id="7", before=before, after=after)
+    made = structs.replace(intent(1), scope=scope, operation="update", target_id="7", before=before, after=after)
     found = successor_after_look_up(made, Partly(), held, None)
     assert (found and exact_json.loads(found.body or b"")) == (
         sent and {**sent, "key": found and found.idempotency_key}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests import sqlite_steps
 from tests.conftest import PIN
 from tests.integration.delivery.harness import SCOPE
@@ -41,7 +41,7 @@ payloads = st.dictionaries(st.text(max_size=3), values, max_size=4)
 def test_the_bytes_of_a_payload_are_its_canonical_ones(payload: dict[str, Any], changes: dict[str, Any]) -> None:
     """Of a create its own body, of an update the whole payload: both as if the payload were written anew."""
     created = intent(1, body=exact_json.dumps(payload))
-    updated = replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
+    updated = structs.replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
     for each in (created, updated):
         assert payload_bytes_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
         assert payload_bytes_after(each) == exact_json.dumps(payload)
@@ -101,7 +101,7 @@ class ShopTarget:
 
 def test_what_a_delivery_also_changes_is_in_doubt(state: State) -> None:
     """Only of what was delivered; a refused parcel has taken nothing."""
-    stock, run = replace(SCOPE, resource="stock"), start(state)
+    stock, run = structs.replace(SCOPE, resource="stock"), start(state)
     parcels = (intent(n, resource="parcel", body=b'{"takes":["K%d"]}' % n) for n in (1, 2))
     turn = [Settlement(each, outcome) for each, outcome in zip(parcels, (DELIVERED, REFUSED), strict=True)]
     for each in turn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from pydantic import ValidationError
 from tests.examples import examples
 from tests.unit.files.contents import FACTS, content_of, is_writable, lines, read_back, record, refusal, text_of
@@ -135,7 +135,7 @@ def test_what_x12_cannot_hold_is_refused() -> None:
     any_character = content_of(**PARTNER, set="940", rows=[["W05", "{x}"]], characters="any", encoding="latin-1")
     assert "W05*Müller~" in text_of(any_character, record({"x": "Müller"}), encoding="latin-1")
     with pytest.raises(RefusedError, match="above 999,999,999"):
-        any_character.content([record({"x": "a"})], replace(FACTS, number=10**9))
+        any_character.content([record({"x": "a"})], structs.replace(FACTS, number=10**9))
 
 
 def test_declarations_that_contradict_themselves_are_refused() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.schedule_config import JobConfig
@@ -131,7 +131,7 @@ def test_each_run_is_due_once_and_none_is_forgotten(hours: list[int], steps: lis
     schedule, now, runs = FleetSchedule(), NOW, list[tuple[str, Due]]()
     for number, hour in enumerate(hours):
         config = job(at=f"{hour:02}:30", catch_up="all")
-        schedule.put(f"t{number}", {"a": config}, [replace(unended(), since=NOW)], NOW)
+        schedule.put(f"t{number}", {"a": config}, [structs.replace(unended(), since=NOW)], NOW)
     for minutes in steps:
         now += timedelta(minutes=minutes)
         while calls := decided(schedule, now):

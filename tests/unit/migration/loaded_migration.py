@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import structs
 from tests.report_page import AT
 from tests.unit.state.samples import SCOPE, binding
 
@@ -122,6 +123,6 @@ class LoadedMigration:
 
     def report(self, accepted: str | None = None, **changes: Any) -> Document:
         with self.state.read_only() as tx:
-            migration = replace(self.migration(tx), **changes)
+            migration = structs.replace(self.migration(tx), **changes)
             signature = Signature("bob", LATER, accepted)
             return sign_off_report(tx, self.project, migration, self.waves(tx), self.now.sources, signature)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
+from msgspec import structs
 from tests.unit.migration.test_load_duration import at, config
 from tests.unit.state.samples import AT
 
@@ -16,7 +16,7 @@ MIGRATION = Migration(1, "acme", AT, "Ann", None, None, None, None, None, None, 
 
 def test_a_pause_comes_first() -> None:
     """Who paused it, when, and how it goes on."""
-    paused = replace(MIGRATION, paused_at=datetime(2027, 1, 15, 7, tzinfo=UTC), paused_by="Bob")
+    paused = structs.replace(MIGRATION, paused_at=datetime(2027, 1, 15, 7, tzinfo=UTC), paused_by="Bob")
     why = pause_reason(paused, config(("08:00", "18:00", 0)), at(9))
     assert why == "paused by Bob since 2027-01-15 07:00:00Z; 'crossdock migrate resume' lets it go on"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crossdock.errors import RefusedError
 from crossdock.printable import printable
@@ -73,7 +73,7 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
 )
 def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
     """A run without news has none; an unfinished run failed; a better one after a bad one is a recovery."""
-    assert kinds_of_event(replace(GOOD, **changes)) == expected
+    assert kinds_of_event(structs.replace(GOOD, **changes)) == expected
 
 
 def test_an_overdue_run_is_late() -> None:
@@ -82,7 +82,7 @@ def test_an_overdue_run_is_late() -> None:
 
 def test_the_text_about_a_failed_run() -> None:
     """Job, outcome and date; then the error, the numbers, and the command for details."""
-    bad = replace(
+    bad = structs.replace(
         GOOD, status="failed", messages=failed("wms: cannot be reached\n  look at the tunnel"), previous="incomplete"
     )
     message = events.compose_message(bad, {"failed"}, AT)
@@ -102,11 +102,11 @@ def test_the_text_about_a_failed_run() -> None:
 @pytest.mark.parametrize(
     ("event", "subject"),
     [
-        (replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
-        (replace(GOOD, status="degraded", open=SIX), "nightly completed with open records (2026-03-14)"),
-        (replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
+        (structs.replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
+        (structs.replace(GOOD, status="degraded", open=SIX), "nightly completed with open records (2026-03-14)"),
+        (structs.replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
         (
-            replace(GOOD, status="degraded", open=SIX, previous="failed"),
+            structs.replace(GOOD, status="degraded", open=SIX, previous="failed"),
             "nightly recovered with open records (2026-03-14)",
         ),
         (LATE, "nightly is running late (2026-03-14)"),
@@ -118,7 +118,7 @@ def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOv
 
 def test_the_text_about_open_records() -> None:
     """It says how many are open, by state."""
-    degraded = replace(GOOD, status="degraded", open=SIX)
+    degraded = structs.replace(GOOD, status="degraded", open=SIX)
     assert (
         events.compose_message(degraded, {"degraded"}, AT).lines[1] == "Open records: 4 rejected, 1 waiting, 1 in doubt"
     )
@@ -126,14 +126,14 @@ def test_the_text_about_open_records() -> None:
 
 def test_the_text_about_an_overdue_run() -> None:
     """Each time is shown in its own time zone."""
-    late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
+    late = structs.replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
     lines = events.compose_message(late, {"late"}, AT).lines
     assert lines[1:] == ("Expected end: 2026-03-15 07:00:00Z", "Deadline: 2026-07-01 06:00:00+02:00")
 
 
 def test_the_payload() -> None:
     """It has the selected kinds, the most severe one as type, and each fact as JSON."""
-    ended = replace(GOOD, status="degraded", open=SIX, previous="failed")
+    ended = structs.replace(GOOD, status="degraded", open=SIX, previous="failed")
     message = events.compose_message(ended, {"recovered", "degraded"}, AT)
     payload = exact_json.loads(exact_json.dumps(message.payload))
     assert payload == {
@@ -164,7 +164,7 @@ def test_the_payload() -> None:
 def test_messages_are_short_and_printable(job: str, error: str, run_id: int | None) -> None:
     """Any job and error make few short printable lines and JSON below 20 kB."""
     message = events.compose_message(
-        replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
+        structs.replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
     )
     assert len(message.lines) <= 11
     for line in (message.subject, *message.lines):
@@ -177,14 +177,14 @@ def test_messages_are_short_and_printable(job: str, error: str, run_id: int | No
 def test_a_long_error_is_cut() -> None:
     """`crossdock show` prints the rest."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = events.compose_message(replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
+    lines = events.compose_message(structs.replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_the_code_of_a_long_error_stays() -> None:
     """People look it up."""
     messages = (RunMessage.of_error("wms.items", RefusedError("x" * 1000, code="file_damaged")),)
-    first = events.compose_message(replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
+    first = events.compose_message(structs.replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
     assert first.endswith("xx... [file_damaged]")
     assert len(first) == 300
 
@@ -210,7 +210,7 @@ def test_a_run_that_has_not_started_is_late() -> None:
 def test_the_events_of_many_tenants_are_one_message() -> None:
     """The worst first, a line each, and what is too much for people is in the data."""
     run = ScheduledRunEnded("nightly", date(2026, 11, 24), AT, 7, "failed", 1.0, 8, failed("wms: no route\nhint"), None)
-    degraded = replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
+    degraded = structs.replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
     events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
     events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
     message = compose_group_message(events, 300, AT)
@@ -238,7 +238,7 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
 
 def test_a_warning_that_is_cut_keeps_its_code() -> None:
     """As an error does: people look up what it means by it."""
-    warned = replace(GOOD, messages=(RunMessage("warning", "wms.lots", "x" * 400, "snapshot_differs"),))
+    warned = structs.replace(GOOD, messages=(RunMessage("warning", "wms.lots", "x" * 400, "snapshot_differs"),))
     (line,) = (each for each in compose_message(warned, ["degraded"], AT).lines if each.startswith("Warning: "))
     assert line.endswith("xxx... [snapshot_differs]")
     assert len(line) == 300
@@ -246,7 +246,9 @@ def test_a_warning_that_is_cut_keeps_its_code() -> None:
 
 def test_an_error_without_a_text_is_told() -> None:
     """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
-    ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
+    ended = structs.replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
     (line,) = compose_group_message([("acme", ended)], 1, AT).lines[1:]
     assert line.endswith("2026-03-14. an error without a text; no disk")
-    assert "an error without a text" in compose_message(replace(ended, messages=failed("")), ["failed"], AT).lines
+    assert (
+        "an error without a text" in compose_message(structs.replace(ended, messages=failed("")), ["failed"], AT).lines
+    )

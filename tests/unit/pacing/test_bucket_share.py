@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from tests.allowances import configured
 from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
@@ -40,7 +40,7 @@ def full(clock: Time) -> MemoryStore:
 
 def empty(clock: Time) -> MemoryStore:
     made = full(clock)
-    made.change(lambda state, now: replace(state, bucket=state.bucket.with_level(now, 0)))
+    made.change(lambda state, now: structs.replace(state, bucket=state.bucket.with_level(now, 0)))
     return made
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.report_page import dead_letter, waiting
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
@@ -112,4 +112,4 @@ def test_records_are_chosen_by_file_and_message(state: State) -> None:
         assert numbers(RecordFilter(text="no_NUMBER")) == [1, 0]
         assert numbers(RecordFilter(text="%")) == [1, 0]
         assert numbers(RecordFilter(source="g.csv")) == [1, 0]
-        assert numbers(replace(ALL, handed_over_in="g.csv")) == [0, 0]
+        assert numbers(structs.replace(ALL, handed_over_in="g.csv")) == [0, 0]

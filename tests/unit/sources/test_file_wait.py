@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ from typing import Any, Self
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.file_wait import LateError
@@ -110,7 +111,7 @@ class Memory:
 
     def accept(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
         for facts in files:
-            accepted = replace(facts, accepted_at=self.clock.now())
+            accepted = structs.replace(facts, accepted_at=self.clock.now())
             self.rows[stream, facts.content_hash] = "accepted", accepted
 
     def finish(self, stream: str, version: str) -> None:

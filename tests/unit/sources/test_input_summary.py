@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from crossdock.reading.sources.input_summary import LISTED, InputFacts, ReadFile, describe_input, is_to_remember
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)
 OLD = FileFacts("a.csv", "h1", 3, AT, "2026-03-09", AT)
-AGAIN = replace(OLD, modified_at=AT + timedelta(days=1), stamp="2026-03-10", accepted_at=None)
+AGAIN = structs.replace(OLD, modified_at=AT + timedelta(days=1), stamp="2026-03-10", accepted_at=None)
 NEW = FileFacts("b.csv", "h2", 4, AT + timedelta(days=1), "2026-03-10")
 
 
@@ -46,7 +46,7 @@ def test_a_snapshot_that_is_exported_again_is_remembered() -> None:
     assert is_to_remember(AGAIN, finished, snapshot=True)
     assert not is_to_remember(AGAIN, finished, snapshot=False)
     assert not is_to_remember(OLD, finished, snapshot=True)
-    assert not is_to_remember(replace(AGAIN, stamp="2026-03-08"), finished, snapshot=True)
+    assert not is_to_remember(structs.replace(AGAIN, stamp="2026-03-08"), finished, snapshot=True)
     assert is_to_remember(NEW, finished, snapshot=True)
 
 

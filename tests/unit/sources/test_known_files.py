@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.known_files import KnownFiles, StreamId
@@ -74,6 +74,6 @@ def test_without_joins_nothing_is_kept() -> None:
     files = known_files([3, 1], None)
     assert files.kept_copies() == {}
     (known,) = (each for each in files.files_to_skip(OWN).values() if each.content_hash == "hash1")
-    assert files.outdated_copies([known, replace(known, content_hash="other")]) == ["hash1"]
+    assert files.outdated_copies([known, structs.replace(known, content_hash="other")]) == ["hash1"]
     assert files.files_to_fetch([listed(1)], lambda _: False) == []
     assert cast("Any", files).files_to_skip(OWN).keys() == {"hash3", "hash1"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from tests.unit.sources.simulated_vendors import Headers, Reader, TokenBucket, draft, shopify, silent
 from tests.unit.sources.virtual_threads import VirtualThreads
 
@@ -178,10 +178,10 @@ def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     assert buckets.acquire("shop", clock, limit, None) is first
     buckets.release(first)
     buckets.release(first)
-    stale = replace(first.state, spent=0, as_of=0.0)
+    stale = structs.replace(first.state, spent=0, as_of=0.0)
     later = buckets.acquire("shop", clock, limit, stale)
     assert later is not first
     assert later.state.spent == 1
     buckets.release(later)
-    newer = replace(later.state, spent=7, as_of=later.state.as_of + 1)
+    newer = structs.replace(later.state, spent=7, as_of=later.state.as_of + 1)
     assert buckets.acquire("shop", clock, limit, newer).state.spent == 7

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+
+from msgspec import structs
 
 from crossdock.state import (
     Binding,
@@ -60,6 +61,6 @@ def intent(number: int, **changes: Any) -> Intent:
 def _changed(facts: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """*facts* with *changes*, some of which may be of the identity or the scope."""
     identity = {name: changes.pop(name) for name in RecordIdentity._fields if name in changes}
-    scope = {name: changes.pop(name) for name in Scope.__slots__ if name in changes}
-    whole = {"identity": facts["identity"]._replace(**identity), "scope": replace(facts["scope"], **scope)}
+    scope = {name: changes.pop(name) for name in Scope.__struct_fields__ if name in changes}
+    whole = {"identity": facts["identity"]._replace(**identity), "scope": structs.replace(facts["scope"], **scope)}
     return facts | whole | changes

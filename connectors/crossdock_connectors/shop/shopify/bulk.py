@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock import RefusedError
 from crossdock.errors import RemoteError
@@ -22,8 +23,7 @@ _BUSY = frozenset({"LIMIT_REACHED", "OPERATION_IN_PROGRESS"})
 _LONGEST_PAUSE_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class BulkRead:
+class BulkRead(Struct, frozen=True):
     """A finished operation, with its records in *pages*. Changes after it was *begun* may be missing."""
 
     begun: datetime

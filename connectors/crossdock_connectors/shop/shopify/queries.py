@@ -5,8 +5,9 @@ Each list has the same fields in a bulk operation as in pages, so that a record 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from json import dumps
+
+from msgspec import Struct
 
 VERSION = "2026-10"
 SUPPORTED_UNTIL = "2027-10-01"
@@ -48,8 +49,7 @@ def _by_ids(name: str, type_name: str, fields: str) -> str:
     return f"query {name}($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on {type_name} {{ {fields} }} }} }}"
 
 
-@dataclass(frozen=True, slots=True)
-class Children:
+class Children(Struct, frozen=True):
     """A connection inside the records of a list. Children beyond *size* are requested separately.
 
     *inside* is the object of the record that has the field, if the record does not; *beside* are its other fields.
@@ -73,8 +73,7 @@ def further_children_query(type_name: str, child: Children) -> str:
 }}"""
 
 
-@dataclass(frozen=True, slots=True)
-class ShopList:
+class ShopList(Struct, frozen=True):
     """A list of the shop. *size* is the number of records of a page: a query may cost at most 1,000 points.
 
     A query by *named_size* ids must stay within that even if each id counts, which Shopify does not document.

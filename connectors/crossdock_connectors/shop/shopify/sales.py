@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import structs
 
 from crossdock import RecordError, Reference
 from crossdock.values.json_access import JsonAccess
@@ -94,7 +95,7 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     overpaid = min(amounts.of(order, "/totalReceivedSet") - sale.total, sum(map(_without_lines, settled), _NOTHING))
     if overpaid <= 0:
         return sale
-    return replace(sale, total=sale.total + overpaid, charges={**sale.charges, "refund": overpaid})
+    return structs.replace(sale, total=sale.total + overpaid, charges={**sale.charges, "refund": overpaid})
 
 
 def _without_lines(refund: Sale) -> Decimal:

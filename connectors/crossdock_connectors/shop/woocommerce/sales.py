@@ -6,8 +6,9 @@ Amounts of lines exclude tax, even if prices include it, and may have more decim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
+
+from msgspec import Struct, structs
 
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
@@ -26,8 +27,7 @@ _LINES = ("line_items", "shipping_lines", "fee_lines")
 _COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(Struct, frozen=True):
     """Reads amounts in the currency of one order, rounded to its minor unit.
 
     The shop rounds the order's own sums to *shown*, which may be more than a minor unit, as where prices in SEK have no
@@ -109,7 +109,7 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     sale = Sale(amounts.currency, _with_units(items), amounts.total(order, "/total"), charges, rounding)
     spent = amounts.sum(order.each("/gift_cards", default=()), "/amount")
     if spent and abs(sale.difference + spent) <= rounding:  # the extension Gift Cards takes them off the total
-        return replace(sale, charges={**charges, "gift_card": -spent})
+        return structs.replace(sale, charges={**charges, "gift_card": -spent})
     return sale
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from crossdock.values.display_texts import counted
 from crossdock.values.json_times import time_text
@@ -34,8 +35,8 @@ def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
         "requests": sum(wave.requests for wave in waves),
         "waves": [_wave(wave) for wave in waves],
         "streams": {name: _stream(rehearsed, name, raw=raw) for name in order},
-        "forecast": asdict(planned.forecast),
-        "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
+        "forecast": structs.asdict(planned.forecast),
+        "other_forecasts": {name: structs.asdict(forecast) for name, forecast in planned.other_forecasts.items()},
         "warnings": list(_warnings(rehearsed)),
         "errors": {name: str(error) for name, error in planned.errors.items()},
         "messages": error_documents(planned.errors),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_operations import needs_no_escaping
 from crossdock.cli.new.python_formatting import Call, Item, quoted
@@ -17,8 +18,7 @@ UNKNOWN_ADDRESS = "https://api.example.com"
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """What a connection is configured with, and the object that sends it.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
 from crossdock.cli.new.openapi_operations import json_type, members, normalized_name, plain_json
@@ -29,8 +30,7 @@ _NAMES: Mapping[str, Sequence[str]] = {  # the plain names of members, the most 
 }
 
 
-@dataclass(slots=True)
-class UsedMember:
+class UsedMember(Struct):
     """A member that a mapping reads.
 
     Attributes:
@@ -46,8 +46,7 @@ class UsedMember:
     elements: dict[str, UsedMember] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class DraftProposal:
+class DraftProposal(Struct):
     """The expression of a draft, the members that it uses, and what it imports."""
 
     draft: str

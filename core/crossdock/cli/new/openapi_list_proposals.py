@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct, field, structs
 
 from crossdock.cli.new.openapi_operations import (
     Operation,
@@ -61,8 +62,7 @@ _RESOURCES: Mapping[str, ResourceName] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Paging:
+class Paging(Struct, frozen=True):
     """How a list is split into pages.
 
     Attributes:
@@ -80,8 +80,7 @@ class Paging:
     pages: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeFilter:
+class ChangeFilter(Struct, frozen=True):
     """How a list is asked for what changed.
 
     Attributes:
@@ -95,8 +94,7 @@ class ChangeFilter:
     takes_day: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ListProposal:
+class ListProposal(Struct, frozen=True):
     """A list that can be a stream.
 
     Attributes:
@@ -120,8 +118,7 @@ class ListProposal:
     unknown: Sequence[str] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedOperation:
+class SkippedOperation(Struct, frozen=True):
     operation: str
     reason: str
 
@@ -279,7 +276,7 @@ def _with_distinct_names(found: Sequence[ListProposal]) -> list[ListProposal]:
     result = []
     for each in found:
         number = taken[each.name] = taken.get(each.name, 0) + 1
-        result.append(each if number == 1 else replace(each, name=f"{each.name}_{number}"))
+        result.append(each if number == 1 else structs.replace(each, name=f"{each.name}_{number}"))
     return result
 
 

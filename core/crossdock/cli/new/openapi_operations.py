@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, schema_types
 from crossdock.values.json_paths import pointer_part
@@ -20,8 +21,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 Pointer = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One method of one path. *place* is the file and the JSON pointer."""
 
     method: str

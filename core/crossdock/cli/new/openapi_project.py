@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from crossdock.cli.new import (
     openapi_credential_proposal,
@@ -39,8 +40,7 @@ _MOST_SHOWN = 3  # operations that are left out for one reason
 _MOST_NAMED = 12  # members that a docstring names
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """What was found in a document."""
 
     document: OpenApi

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from crossdock.cli.new.openapi_list_proposals import SkippedOperation, nothing_proposed, segments, singular
 from crossdock.cli.new.openapi_operations import (
@@ -35,8 +36,7 @@ _PERSONAL = {"email", "phone", "name", "street", "address", "city", "recipient",
 _LONGEST_PATH = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
+class _Resource(Struct, frozen=True):
     path: str
     path_end: str
     of_list: Mapping[str, Operation]
@@ -133,7 +133,7 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
         answered_in=answered_in,
         listed_in=_list_member(document, one.of_list.get("GET")),
     )
-    return replace(target, unknown=_open_questions(target))
+    return structs.replace(target, unknown=_open_questions(target))
 
 
 def _unwrapped(document: OpenApi, body: Json) -> tuple[str, Json]:

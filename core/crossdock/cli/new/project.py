@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct, field
 
 from crossdock.cli.new.templates import PROJECT_FILES, fill_template, project_files
 from crossdock.cli.printed_sentences import say
@@ -116,8 +116,7 @@ def new(
         say(*made.lines, written, f"next: cd {name}; README.md says what to do")
 
 
-@dataclass(slots=True)
-class _ProjectContent:
+class _ProjectContent(Struct):
     """What fills the templates, and what a document gives besides: examples, and what is said about it."""
 
     features: set[str]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 WIDTH = 88
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Items in brackets after *head*: a call, a list or a dict."""
 
     head: str
@@ -20,8 +20,7 @@ class Call:
     brackets: str = "()"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """An item with what is before it, ``name=`` or ``"key": ``, and a comment above it."""
 
     before: str

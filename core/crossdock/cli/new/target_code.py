@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from keyword import iskeyword
 from typing import Any, Literal
+
+from msgspec import Struct, field, structs
 
 from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
 from crossdock.resources import ResourceModel
@@ -24,8 +25,7 @@ _ANNOTATIONS: Mapping[MemberType, tuple[str, str]] = {  # the annotation, and wh
 _AMOUNT, _INSTANT, _DAY = Decimal("9.55"), "2026-03-01T12:00:00Z", "2026-03-01"
 
 
-@dataclass(frozen=True, slots=True)
-class SentMember:
+class SentMember(Struct, frozen=True):
     """A member of the records that a target sends.
 
     Attributes:
@@ -42,8 +42,7 @@ class SentMember:
     example: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetProposal:
+class TargetProposal(Struct, frozen=True):
     """What is known of the resource.
 
     Attributes:
@@ -119,7 +118,7 @@ EXAMPLE = TargetProposal(
 )
 
 
-GRAPHQL_EXAMPLE = replace(
+GRAPHQL_EXAMPLE = structs.replace(
     EXAMPLE, path="", answered_in="data/order", listed_in="data/orders/edges/*/node", null_is_absent=True
 )
 """The same for a GraphQL API. Its templates have the requests."""

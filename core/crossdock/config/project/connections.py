@@ -6,10 +6,12 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from crossdock.config import registry
 from crossdock.config.declared_streams import DeclaredStream
@@ -159,8 +161,7 @@ class Connection:
         return guarded_target(made, self.settings)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundStream:
+class BoundStream(Struct, frozen=True):
     """A stream of a connection, in a run.
 
     Attributes:
@@ -198,7 +199,7 @@ class BoundStream:
         """Return the namespace of the referenced record, and its record key."""
         own = self.scope.whole
         default = self.namespace if reference.resource == own.resource else self.connection_namespace
-        scope = replace(own, resource=reference.resource, namespace=reference.namespace or default)
+        scope = structs.replace(own, resource=reference.resource, namespace=reference.namespace or default)
         key = key_text(reference.key_parts)
         if scope not in self.as_written:
             key = trimmed_key(key)
@@ -383,8 +384,7 @@ def _load_connection(
     return Connection(name, connector, settings, streams)
 
 
-@dataclass(frozen=True, slots=True)
-class MemberFlow:
+class MemberFlow(Struct, frozen=True):
     """The members that a stream copies from records of one system, such as ``platform.order``, to those of another."""
 
     stream: str

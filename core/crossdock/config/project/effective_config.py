@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from crossdock.config.declared_streams import StreamConfig
@@ -52,8 +52,7 @@ def effective_of(loaded: Project) -> dict[str, Any]:
     return _shown_members(loaded.file, ()) | sections
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One effective setting. *origin* is where a file says it; None for a default."""
 
     place: Place
@@ -68,8 +67,7 @@ def effective_settings(loaded: Project) -> Iterator[Setting]:
         yield Setting(place, _text(value), document.content.places.get(place))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSetting:
+class ChangedSetting(Struct, frozen=True):
     """A setting whose value is another one now. *then* or *now* is None if there was or is none."""
 
     place: Place

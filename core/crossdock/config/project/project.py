@@ -8,10 +8,12 @@ import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct, field, structs
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
@@ -53,8 +55,7 @@ from crossdock.writing.targets.target import Target
 WAIT_FOR_RUN = "CROSSDOCK_WAIT_FOR_RUN_S"
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
@@ -366,7 +367,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
-    project = replace(project, warnings=tuple(document.warnings), file=file)
+    project = structs.replace(project, warnings=tuple(document.warnings), file=file)
     for name, job in file.jobs.items():
         try:
             project.selected_streams(job.streams)

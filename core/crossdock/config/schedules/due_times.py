@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain, count, islice, takewhile
+
+from msgspec import Struct
 
 from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
@@ -14,8 +15,7 @@ from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.time_zones import first_showing, local_time
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Due:
+class Due(Struct, frozen=True, order=True):
     """One run that a schedule requests. Runs of several business dates may share an *instant* after a blackout."""
 
     instant: datetime

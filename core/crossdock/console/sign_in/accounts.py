@@ -6,11 +6,11 @@ import os
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from msgspec import Struct, structs
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from crossdock.console.people import Person, Role
@@ -22,8 +22,7 @@ _MAX_BYTES = 1 << 20
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,62}")
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """*password* is its hash, *roles* are as in `Person`."""
 
     name: str
@@ -98,10 +97,10 @@ class AccountFile:
 
     def set_password(self, name: str, password: str) -> None:
         made = _hash_of_valid_password(password)
-        self._write({**self.all(), name: replace(self.get(name), password=made)})
+        self._write({**self.all(), name: structs.replace(self.get(name), password=made)})
 
     def set_roles(self, name: str, roles: Mapping[str, Role]) -> None:
-        self._write({**self.all(), name: replace(self.get(name), roles=roles)})
+        self._write({**self.all(), name: structs.replace(self.get(name), roles=roles)})
 
     def get(self, name: str) -> Account:
         """Return an account. Raises ConfigError if there is none."""

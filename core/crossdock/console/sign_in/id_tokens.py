@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import ECKey, Key, KeySet, RSAKey
 from joserfc.jws import JWSRegistry
+from msgspec import Struct
 
 from crossdock.reading.transport.client_assertions import ALGORITHMS
 
@@ -25,8 +25,7 @@ class UnknownKeyError(InvalidIdTokenError):
     """The provider may have a new key since its keys were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedClaims:
+class ExpectedClaims(Struct, frozen=True):
     issuer: str
     audience: str
     nonce: str

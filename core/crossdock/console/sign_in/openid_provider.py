@@ -13,13 +13,14 @@ import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from crossdock.console.people import ALL_TENANTS, Person, Role
 from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule
@@ -54,8 +55,7 @@ class RefusedError(Exception):
         self.message, self.advice = message, advice
 
 
-@dataclass(frozen=True, slots=True)
-class _Flow:
+class _Flow(Struct, frozen=True):
     state: str
     nonce: str
     verifier: str
@@ -94,8 +94,7 @@ class _Flows:
         return hmac.new(self._key, f"{purpose}.{text}".encode(errors="replace"), sha256).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Metadata:
+class _Metadata(Struct, frozen=True):
     authorization_endpoint: str
     token_endpoint: str
     keys: object

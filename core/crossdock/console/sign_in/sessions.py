@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from crossdock.console.people import Person
 from crossdock.errors import CrossdockError
@@ -16,8 +17,7 @@ IDLE_S = 3600.0
 _REMEMBERED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class _SignedIn:
+class _SignedIn(Struct, frozen=True):
     person: Callable[[], Person | None]
     began_at: float
     seen_at: float
@@ -52,7 +52,7 @@ class Sessions:
             if now - known.began_at >= LASTS_S or now - known.seen_at >= IDLE_S:
                 del self._known[session]
                 return None
-            self._known[session] = replace(known, seen_at=now)
+            self._known[session] = structs.replace(known, seen_at=now)
             self._known.move_to_end(session)
         try:
             found = known.person()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from crossdock.console.people import Person
@@ -19,8 +19,7 @@ from crossdock.values.serving.page_forms import Session
 _LOGGER = logging.getLogger("crossdock.console")
 
 
-@dataclass(frozen=True, slots=True)
-class SignIn:
+class SignIn(Struct, frozen=True):
     """Local accounts, a provider, or both."""
 
     accounts: AccountFile | None

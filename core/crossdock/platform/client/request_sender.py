@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from msgspec import Struct, field
 
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.pacing.backoff import pause_s
@@ -21,8 +21,7 @@ from crossdock.values.clock import Clock
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSender:
+class RequestSender(Struct, frozen=True):
     """An HTTP client with the rules for idempotency keys and retries. *attempts* include the first."""
 
     http: httpx.Client

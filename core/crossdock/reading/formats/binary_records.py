@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NoReturn
 
 import polars as pl
+from msgspec import Struct, field
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.copybook_columns import Table
@@ -39,8 +39,7 @@ _SHOWN_BYTES = 40
 _WRONG = "Was a record shifted, or has the layout changed? Correct the copybook or columns, or ask the sender."
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """Records in their order; the first has the number *first*."""
 
     first: int
@@ -48,8 +47,7 @@ class _Batch:
     records: list[bytes] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _RecordsOfType:
+class _RecordsOfType(Struct):
     """Records of one type: tables that take up counted elements only are filled up, so that places are the same."""
 
     numbers: list[int] = field(default_factory=list)
@@ -61,8 +59,7 @@ class _RecordsOfType:
     filled: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     name: str
     column: FixedColumn
     is_odd: pl.Expr | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NoReturn
+
+from msgspec import Struct, field
 
 SourceForm = Literal["fixed", "free"]
 FILLER_NAME = "FILLER"
@@ -59,8 +60,7 @@ class CopybookError(Exception):
         self.message, self.line = message, line
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """What a picture says: `digits` and `decimals` of a number (negative: zeros that follow), or characters."""
 
     length: int
@@ -70,8 +70,7 @@ class Picture:
     edited: bool = False
 
 
-@dataclass(slots=True)
-class Item:
+class Item(Struct):
     """A data description entry: a group with `children`, or an elementary item with a picture or a float's usage."""
 
     level: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
+from msgspec import Struct
 from pydantic import Field, field_serializer
 
 from crossdock.reading.formats.cobol_copybook import (
@@ -73,8 +73,7 @@ class Copybook(ConfigModel):
         raise finding_at(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(Struct, frozen=True, eq=False):
     """A table that is in no other one. `at` is its first position, where all tables before it are full."""
 
     name: str
@@ -87,8 +86,7 @@ class Table:
     """The names of the columns of each element, by their names in rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLayout:
+class RecordLayout(Struct, frozen=True):
     """The columns of one type of record and its tables in their order.
 
     `length` is its bytes where all tables are full, and `least` those without the ends of other items that share bytes.
@@ -100,8 +98,7 @@ class RecordLayout:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     path: tuple[str, ...]
     item: Item
     subscripts: tuple[int, ...]

@@ -15,8 +15,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
+
+from msgspec import Struct
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG
@@ -55,8 +56,7 @@ class Segment(NamedTuple):
         return f"segment {self.number:,}" + (f", line {self.line:,}" if self.line > 1 else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Separators:
+class Separators(Struct, frozen=True):
     element: str
     component: str
     terminator: str

@@ -7,8 +7,9 @@ missing then. Each trailer states a count and the control number of its header: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NoReturn
+
+from msgspec import Struct, field
 
 from crossdock.printable import printable
 from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
@@ -20,8 +21,7 @@ MAX_CHARACTERS = 32 << 20
 _LONGEST_NAME = 35  # of a control number, in messages
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """The segments around sets: each header with the element of its control number, and its trailer."""
 
     interchange: tuple[str, int, str]
@@ -50,8 +50,7 @@ class RefusedSetError(Exception):
         self.segment, self.message = segment, message
 
 
-@dataclass(slots=True)
-class EdiSet:
+class EdiSet(Struct):
     """One set with its header and trailer, the headers around it, and the first error that was found in it."""
 
     around: tuple[Segment, ...]
@@ -86,14 +85,12 @@ class EdiSet:
         return f"{begins}: {error.segment.place}: {error.message}"
 
 
-@dataclass(slots=True)
-class _OpenEnvelope:
+class _OpenEnvelope(Struct):
     header: Segment
     count: int = 0
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     interchange: _OpenEnvelope | None = None
     group: _OpenEnvelope | None = None
     groups: int = 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
@@ -22,8 +23,7 @@ _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRecords:
+class FirstRecords(Struct, frozen=True):
     name: str
     records: Sequence[tuple[int, Mapping[str, tuple[str, str]]]]
     rows: int

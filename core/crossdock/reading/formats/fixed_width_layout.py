@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Literal, Protocol, Self, TypeVar
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
@@ -92,8 +92,7 @@ class TypePosition(ConfigModel):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class TypeCodePlace:
+class TypeCodePlace(Struct, frozen=True):
     """Where the code of a type is: the first position, and the number of characters."""
 
     at: int

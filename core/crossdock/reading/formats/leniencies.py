@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from threading import Lock
 from typing import Literal
+
+from msgspec import Struct
 
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
@@ -52,8 +53,7 @@ class Leniencies:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FittingCells:
+class FittingCells(Struct, frozen=True):
     short_lines: ShortLines | None
     long_lines: LongLines | None
     leniencies: Leniencies

@@ -13,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import UnsupportedOperation
 from os import fdopen
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, Any, BinaryIO
+
+from msgspec import Struct
 
 from crossdock.errors import RefusedError
 
@@ -53,16 +54,14 @@ def cell_errors_as_refusals(name: str) -> Iterator[None]:
         raise RefusedError(error.message, where=where, hint=error.hint, code="file_damaged") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a process may take: bytes of memory, and seconds of processor time."""
 
     memory: int
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderTask:
+class ReaderTask(Struct, frozen=True):
     """What runs in a process of its own.
 
     Attributes:

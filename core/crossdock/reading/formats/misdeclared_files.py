@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Literal, NoReturn
+
+from msgspec import Struct
 
 from crossdock.errors import RefusedError
 
@@ -26,8 +27,7 @@ _EDIFACT = "Declare format: {kind: edifact, layout: edifact/DESADV}, or another 
 _PAGE = "It may be the page of a login or of an error, or a report that was saved under another name: look at it."
 
 
-@dataclass(frozen=True, slots=True)
-class OtherKind:
+class OtherKind(Struct, frozen=True):
     what: str
     hint: str
 

@@ -7,9 +7,10 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from crossdock.reading.formats.limited_process import CellError
 
@@ -37,8 +38,7 @@ class ColumnKind(Enum):
     OLD_INSTANTS = "a list or an object with instants of a deprecated type"
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """What a file states. `kinds` has those columns whose declaration says more than their values."""
 
     rows: int

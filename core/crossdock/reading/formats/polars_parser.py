@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from threading import Lock
 from typing import Any, Literal
 
 import polars as pl
+from msgspec import Struct
 from polars.exceptions import PolarsError
 
 from crossdock.reading.formats.column_name_checks import names_to_match
@@ -40,8 +40,7 @@ _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd"
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFormat:
+class RecordFormat(Struct, frozen=True):
     """The form of records. No row begins with `never`, the trailer's prefix split at delimiters, or is the header."""
 
     names: Sequence[str]
@@ -309,8 +308,7 @@ class _ComparingStream(BytesIO):
         return len(part)
 
 
-@dataclass(frozen=True, slots=True)
-class RoundTrip:
+class RoundTrip(Struct, frozen=True):
     names: Sequence[str]
     delimiter: str
     quote: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from msgspec import Struct
 
 from crossdock.errors import ConfigError
 from crossdock.reading.formats.limited_process import CellError, Limits, ReaderTask, answer_line, running_task, serve
@@ -40,8 +41,7 @@ _TASK = ReaderTask("sheet_process", "the reader of sheets", _DAMAGED, _TOO_MUCH)
 _TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromisoformat}
 
 
-@dataclass(frozen=True, slots=True)
-class SheetCells:
+class SheetCells(Struct, frozen=True):
     """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0."""
 
     title: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.values.records import LINE, cells_named, column_named
 
@@ -47,8 +47,7 @@ _MOST = 95  # percent of the numbers of a column that have the same length if a 
 _SHORTEST = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicion:
+class Suspicion(Struct, frozen=True):
     """Cells of one column with one kind of damage; *line* is that of the first."""
 
     column: str

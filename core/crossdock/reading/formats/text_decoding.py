@@ -8,8 +8,9 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct, structs
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
@@ -51,8 +52,7 @@ class DecodingError(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidByte:
+class InvalidByte(Struct, frozen=True):
     """A byte that is not UTF-8, and its place, from 1. `after_utf_8`: characters of several bytes precede it."""
 
     line: int
@@ -69,8 +69,7 @@ class InvalidByte:
         return RefusedError(message, where=where, hint=hint, code="encoding_wrong")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some whole records as UTF-8. `data` is not empty, and `line` counts from 1; only the last may lack its end."""
 
     line: int
@@ -100,7 +99,7 @@ def decoded_pieces(
             yield held
         raise
     if held:
-        yield replace(held, last=True)
+        yield structs.replace(held, last=True)
 
 
 def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:

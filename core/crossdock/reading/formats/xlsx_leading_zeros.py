@@ -9,10 +9,11 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.reading.formats.doubles import KEPT_DIGITS
 
@@ -44,8 +45,7 @@ Shape = tuple[str, ...]
 """The output of a number format; each empty text is a digit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A number format for numbers that pass `test`. `shape` is None if it shows more than digits with leading zeros."""
 
     test: tuple[str, Decimal] | None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Literal, Self
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
@@ -25,8 +25,7 @@ BETWEEN = " "
 """Comes between the namespace of a name and its local part; no namespace holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class XmlPath:
+class XmlPath(Struct, frozen=True):
     """Names of elements from the outermost one, each with its namespace, and the name of an attribute or None."""
 
     elements: tuple[str, ...]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+from msgspec import Struct
 
 from crossdock.errors import (
     ConnectorError,
@@ -530,8 +532,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self.close()
 
 
-@dataclass(slots=True)
-class _ListReading:
+class _ListReading(Struct):
     """A list that is read.
 
     Attributes:

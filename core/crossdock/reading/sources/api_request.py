@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from crossdock.errors import RefusedError
 from crossdock.values.json_paths import (
     MISSING,
@@ -156,8 +158,7 @@ class ApiAnswer:
         return find_at_pointer(self.body, pointer)
 
 
-@dataclass(slots=True)
-class ApiUsage:
+class ApiUsage(Struct):
     requests: int = 0
     throttled: int = 0
     waited_s: float = 0.0

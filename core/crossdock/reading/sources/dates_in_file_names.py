@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, product
 from typing import Literal, Self
+
+from msgspec import Struct
 
 Position = tuple[tuple[datetime, ...], tuple[int, ...]]
 """Dates of a name, then its other numbers: those after its last date first."""
@@ -57,16 +58,14 @@ _WITHIN_YEAR = {"%m", "%-m", "%b", "%B", "%j"}
 _EXAMPLE = 'such as "STOCK_{date:%Y%m%d}_{number}.csv"'
 
 
-@dataclass(frozen=True, slots=True)
-class TimedName:
+class TimedName(Struct, frozen=True):
     """A file by its name, and when it was changed, in seconds since 1970."""
 
     name: str
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class NameReading:
+class NameReading(Struct, frozen=True):
     shape: Shape
     dates: tuple[Date, ...]
     positions: Mapping[str, Position]
@@ -301,8 +300,7 @@ Rank = tuple[tuple[datetime, ...], tuple[datetime, ...], tuple[int, ...], int]
 """Dates, times and numbers of a name, and the number of its template: compared in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameTemplate:
+class NameTemplate(Struct, frozen=True):
     """A template of names. `kinds` has the strptime format of each field, or "", by its group in `regex`."""
 
     text: str

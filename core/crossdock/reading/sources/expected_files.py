@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated, Any
 
+from msgspec import Struct
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
@@ -119,8 +120,7 @@ def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
     return job.previous_due is None or now - job.previous_end < (job.due - job.previous_due) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class _MissingFile:
+class _MissingFile(Struct, frozen=True):
     text: str
     begin: datetime | None
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
@@ -43,8 +43,7 @@ __all__ = ["FileSource", "StreamId"]
 OpenStore = Callable[[], FileStore]
 
 
-@dataclass(slots=True)
-class TakenFile:
+class TakenFile(Struct):
     """A file of this run. `parts` are Arrow files with its rows, in order, if several streams read it.
 
     Each is with the name of what its rows come from: the file, or ARCHIVE/MEMBER.

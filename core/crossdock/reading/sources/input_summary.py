@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from crossdock.state import FileDescription, FileFacts
 
@@ -16,16 +17,14 @@ InputState = Literal["new", "unchanged", "none"]
 ``none``: no new file."""
 
 
-@dataclass(slots=True)
-class ReadFile:
+class ReadFile(Struct):
     """A file that was read; *rows* is None if its content was known, so that it was not parsed."""
 
     name: str
     rows: int | None
 
 
-@dataclass(slots=True)
-class InputFacts:
+class InputFacts(Struct):
     """The input of one stream. `has_arrived` means that a file came that is new to the source, or that changed."""
 
     state: InputState

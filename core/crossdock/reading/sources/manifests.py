@@ -6,12 +6,12 @@ import hashlib
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from glob import escape
 from pathlib import PurePosixPath
 from typing import Annotated, Self
 
 import polars as pl
+from msgspec import Struct
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import CrossdockError, RefusedError
@@ -72,8 +72,7 @@ class Manifest(ConfigModel):
         return {fact: column for fact, column in columns.items() if column is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
+class ManifestEntry(Struct, frozen=True):
     """What a manifest states about a file, as texts. `where` is the manifest and the line."""
 
     where: str
@@ -203,8 +202,7 @@ MarkerTemplate = Annotated[str, AfterValidator(_checked_template)]
 """Such as ``{name}.done``; ``{stem}`` is the name without its last extension."""
 
 
-@dataclass(frozen=True, slots=True)
-class Markers:
+class Markers(Struct, frozen=True):
     """The markers of the files in one folder."""
 
     template: str

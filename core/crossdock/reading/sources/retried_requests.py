@@ -6,9 +6,11 @@ import codecs
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
@@ -66,8 +68,7 @@ class _ServerError(UnavailableError):
         self.wait_s = retry_after_s(answer.headers) or 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RetriedRequests:
+class RetriedRequests(Struct, frozen=True):
     """Sends requests within an allowance.
 
     Attributes:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from crossdock.errors import CrossdockError, StateError, with_code
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
@@ -101,8 +103,7 @@ def write_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingRun:
+class WaitingRun(Struct, frozen=True):
     """A run that waits for late files. It was due, or began, at `since`; `zone` is None for that of this machine."""
 
     since: datetime
@@ -126,8 +127,7 @@ class PendingIntakes:
         self._waiting.pop(stream, None)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRun:
+class JobRun(Struct, frozen=True):
     """The scheduled run that sources are read for. `previous_end` is None if its job has not run before."""
 
     due: datetime

@@ -9,8 +9,9 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance, Token
@@ -64,8 +65,7 @@ def _number(value: Any) -> float | None:
     return number if 0 <= number <= rate_limit_headers.MOST else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SentRequest:
+class SentRequest(Struct, frozen=True, eq=False):
     """A request that took a token, with the query of a GraphQL request; two are never equal."""
 
     token: Token

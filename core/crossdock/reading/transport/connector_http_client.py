@@ -6,10 +6,10 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import httpcore
 import httpx
+from msgspec import Struct
 
 from crossdock.errors import UnavailableError
 from crossdock.reading.transport.failure_sentences import (
@@ -45,8 +45,7 @@ _HTTPX_NOT_SENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLimits:
+class AnswerLimits(Struct, frozen=True):
     """Limits for an answer: the longest silence of the server, the total time, and the body, also decompressed."""
 
     timeout_s: float = 30.0

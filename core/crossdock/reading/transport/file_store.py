@@ -6,11 +6,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
+
+from msgspec import Struct, structs
 
 from crossdock.errors import ConfigError, RefusedError
 
@@ -22,8 +23,7 @@ _MAX_NAME = 255  # characters, the limit of common file systems
 _UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are not UTF-8, line separators
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(Struct, frozen=True):
     """A regular file as its store described it at one moment.
 
     Attributes:
@@ -217,7 +217,7 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
         inside = f"{folder.rstrip('/')}/{name}" if folder else name
         with suppress(ConfigError):  # it was removed since
             files = list_below(store, inside, rest)
-            found += [replace(file, name=f"{name}/{file.name}", folder=folder) for file in files]
+            found += [structs.replace(file, name=f"{name}/{file.name}", folder=folder) for file in files]
     return found
 
 

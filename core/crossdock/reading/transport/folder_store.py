@@ -11,9 +11,10 @@ import os
 import stat
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
+
+from msgspec import Struct
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport.file_store import (
@@ -301,8 +302,7 @@ class FolderStore:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _FileInFolder:
+class _FileInFolder(Struct, frozen=True):
     store: FolderStore
     file: RemoteFile
 

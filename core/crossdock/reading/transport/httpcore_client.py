@@ -11,12 +11,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore
+from msgspec import Struct
 
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.failure_sentences import (
@@ -308,8 +308,7 @@ def _invalid_host_errors() -> Iterator[None]:
         raise httpcore.ConnectError(error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenProxy:
+class ChosenProxy(Struct, frozen=True):
     server: httpcore.Proxy
     is_bypassed: Callable[[str], bool]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.printable import printable
 from crossdock.values import exact_json
@@ -14,8 +15,7 @@ MAX_POINTER = 300  # characters; stored with each rejected record
 SHOWN = 300  # characters of a message, after masking
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """The problem that an answer describes, in printable texts of limited length. `pointers` are JSON pointers."""
 
     status: int

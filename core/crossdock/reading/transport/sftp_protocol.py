@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 VERSION = 3
 CHUNK = 32 * 1024  # every server must answer this much
@@ -49,8 +50,7 @@ class StatusError(Exception):
         super().__init__(f"{_REASONS.get(self.code, 'unknown reason')} (status {self.code})")
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """The attributes that the server gives for a file; None where it gives none."""
 
     size: int | None

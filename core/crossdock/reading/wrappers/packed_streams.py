@@ -10,12 +10,12 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Protocol
 
+from msgspec import Struct
 from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
@@ -73,8 +73,7 @@ class ZlibDecoder:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class CompressionFormat:
+class CompressionFormat(Struct, frozen=True):
     """One way to pack a stream. *padded* members may be followed by zeros."""
 
     name: str
@@ -254,8 +253,7 @@ class Compressor(Protocol):
     def flush(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class StreamWrapper:
+class StreamWrapper(Struct, frozen=True):
     settings: type[StreamSettings]
     packing: CompressionFormat
     ending: str

@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 METHOD = 99
 HEADER_ID = 0x9901
@@ -18,8 +19,7 @@ _VERIFIER, MAC = 2, 10
 _AES_BLOCK = 16
 
 
-@dataclass(frozen=True, slots=True)
-class AesHeader:
+class AesHeader(Struct, frozen=True):
     """What a member's extra field says. *has_crc*: whether its checksum is that of the content (AE-1)."""
 
     has_crc: bool

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import PureWindowsPath
 from typing import Any
+
+from msgspec import structs
 
 from crossdock.errors import RecordError
 from crossdock.state import Intent, State
@@ -56,7 +57,7 @@ class AcknowledgedOperations:
             whole = tx.intents.with_data([item.intent for item in settled])
         for intent, item in zip(whole, settled, strict=True):
             intent.status, intent.target_id = item.intent.status, item.intent.target_id
-        return [replace(item, intent=intent) for intent, item in zip(whole, settled, strict=True)]
+        return [structs.replace(item, intent=intent) for intent, item in zip(whole, settled, strict=True)]
 
     def _named_batch(self, said: Mapping[str, Any]) -> int | None:
         """Return the id of the batch that the acknowledgement names; None if it names only a record."""

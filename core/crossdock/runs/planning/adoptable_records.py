@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.errors import RecordError
 
@@ -15,8 +15,7 @@ _SHOWN = 5  # ids in a message
 _COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
 
 
-@dataclass(frozen=True, slots=True)
-class LiveValue:
+class LiveValue(Struct, frozen=True):
     """The value of the compared member of one record of the target, which is `taken` if this stream has it already.
 
     It is None if it is not text, or if the record belongs to another stream and is never taken over.
@@ -102,8 +101,7 @@ class LiveMatches:
         return RecordError("ambiguous_match", message, pointer=f"/{self.member}")
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCounts:
+class MatchCounts(Struct, frozen=True):
     """The numbers of records that a stream would create: they take over `one`, are ambiguous (`several`), or are new.
 
     `conflicts` are the places of records that become dead letters, because another record has their external id.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
@@ -21,8 +22,7 @@ _AT_ONCE = 200  # idle records that are read together once they are ready
 _SHOWN = 3  # records of those that one waits for, in a message
 
 
-@dataclass(slots=True)
-class HeldRecord:
+class HeldRecord(Struct):
     """A record that waits for others. Once its create without them is planned (`opened`), it waits for its binding."""
 
     read: KeyedRecord

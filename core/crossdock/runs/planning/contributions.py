@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import unquote
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
@@ -43,7 +44,9 @@ class Contributions:
             target_id = _target_id_of(read, origins) if whole is None else whole.target_id
             if mine is None or mine.target_id != target_id:
                 mine = _empty_contribution(key_hash, read.identity.key, target_id, mine.counter if mine else 0)
-            found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
+            found[key_hash] = (
+                mine if whole is None else structs.replace(mine, etag=whole.etag, changed_at=whole.changed_at)
+            )
         return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
     def operations_for_recreated(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
@@ -58,7 +61,7 @@ class Contributions:
             if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
                 identity = RecordIdentity(self._stream, key, key_hash, None, mine.position, FROM_STATE, 0)
                 held = _empty_contribution(key_hash, key, whole.target_id, mine.counter)
-                held = replace(held, etag=whole.etag, changed_at=whole.changed_at)
+                held = structs.replace(held, etag=whole.etag, changed_at=whole.changed_at)
                 record = Record(key, (), FROM_STATE, (0,))
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import ResourceType
@@ -72,7 +73,7 @@ class DeferredDeletes:
                 self._shown[each.by_resource, each.by_id].append(each)
         self._deleted[resource].update({each: set() for each in ids})
         self._deferred[bound.name] = bound, gone
-        return replace(gone, removed=())
+        return structs.replace(gone, removed=())
 
     def give_up(self, bound: BoundStream) -> int:
         deferred = self._deferred.pop(bound.name, None)
@@ -173,7 +174,7 @@ class DeferredDeletes:
             if not ready and bound.stream.gone.referenced == "delete":
                 ready = list(left)
             if not ready:
-                planned = planner(bound, replace(gone, removed=()))
+                planned = planner(bound, structs.replace(gone, removed=()))
                 with self._state.read_only() as tx:
                     kept = tx.bindings.get(bound.scope, list(left))
                 letters = (
@@ -183,7 +184,7 @@ class DeferredDeletes:
                 return
             for each in ready:
                 del left[each]
-            planned = planner(bound, replace(gone, removed=tuple(ready)))
+            planned = planner(bound, structs.replace(gone, removed=tuple(ready)))
             yield Round(bound, planned, planned.next_round() or iter(()), len(left))
 
     def _remaining_referrers(

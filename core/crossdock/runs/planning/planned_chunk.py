@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
@@ -14,8 +15,7 @@ from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.settlement import Settlement
 
 
-@dataclass(slots=True)
-class PlannedChunk:
+class PlannedChunk(Struct):
     """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored, and `settled`
     are operations of other streams that its records acknowledge.
     """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from crossdock.config.project.connections import guard_author_code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
@@ -241,7 +242,7 @@ class Planner:
         elif binding.payload == after or (write_once and binding.step == "import"):
             self._tally.count("suppressed")
             fingerprint, position = read.identity.fingerprint, read.identity.position
-            accepted = replace(binding, fingerprint=fingerprint, position=position, step="whole", payload=after)
+            accepted = structs.replace(binding, fingerprint=fingerprint, position=position, step="whole", payload=after)
             planned.suppressed.append(accepted)
         elif write_once:
             message = "the record was delivered with different content, and its resource cannot be updated"
@@ -350,7 +351,7 @@ class Planner:
                     planned.operations.append(operation)
                 else:
                     self._tally.count("suppressed")
-                    planned.suppressed.append(replace(binding, fingerprint=None, step=operation.step))
+                    planned.suppressed.append(structs.replace(binding, fingerprint=None, step=operation.step))
             yield planned
 
     def _new_chunk(self) -> PlannedChunk:

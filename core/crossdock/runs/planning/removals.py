@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 import polars as pl
+from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
@@ -33,8 +33,7 @@ REFERENCED_BY: Reason = "referenced_by"
 _STEP = "_step"
 
 
-@dataclass(frozen=True, slots=True)
-class Removals:
+class Removals(Struct, frozen=True):
     """The decisions about the records that are gone.
 
     Attributes:
@@ -78,7 +77,7 @@ def decide_missing(
     with state.begin() as tx:
         decided = _decide_by_proof(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
-    return replace(decided, source=found.source, terms=terms, unsettled=is_open)
+    return structs.replace(decided, source=found.source, terms=terms, unsettled=is_open)
 
 
 def decide_deleted(
@@ -117,7 +116,7 @@ def decide_deleted(
             earlier = _EarlierRemovals(before + waiting, asked, past)
             found = _decide_by_limits(tx, bound, removable, source, unsettled, at, earlier)
     terms["ignored"] += 0 if found.removed else len(removable)
-    return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
+    return structs.replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
 
 def _decide_by_proof(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
@@ -60,8 +60,7 @@ class Completeness:
         return None if name is None else hashlib.sha256(name.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFacts:
+class SnapshotFacts(Struct, frozen=True):
     """A snapshot that was read, and the open items of the stream.
 
     `filtered` returns those of given key hashes that the filtered rows have, and the number of filtered rows without a
@@ -79,8 +78,7 @@ class SnapshotFacts:
     name: Literal["snapshot", "full list", "list of existing records"] = "snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(Struct, frozen=True):
     """Why a snapshot does not prove that a record is gone. If it `ends_by_itself`, a later snapshot may prove it."""
 
     message: str

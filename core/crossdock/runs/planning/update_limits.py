@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
@@ -30,8 +31,7 @@ from crossdock.writing.delivery.operations import Operation
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateCandidates:
+class UpdateCandidates(Struct, frozen=True):
     """The input of a stream before any of it is planned.
 
     Attributes:
@@ -46,8 +46,7 @@ class UpdateCandidates:
     mapping_changed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WithheldUpdates:
+class WithheldUpdates(Struct, frozen=True):
     pending: PendingApproval
     refusal: RefusedError
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from itertools import groupby, islice
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, external_id
@@ -24,16 +25,14 @@ LISTED_AT_MOST = 100_000
 """The most corrections of one repair plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The choice of records if not all are compared. The same seed chooses the same records of the same state."""
 
     records: int
     seed: int = 0
 
 
-@dataclass(slots=True)
-class Reconciliation:
+class Reconciliation(Struct):
     """The findings of a reconciliation.
 
     Attributes:

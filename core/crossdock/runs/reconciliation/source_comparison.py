@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -283,7 +284,7 @@ class SourceComparison:
             if binding.target_id in kept:
                 remark = f"it is not deleted, because a record of {kept[binding.target_id]} refers to it"
                 place = scope, binding.key
-                self._found.differences[place] = replace(self._found.differences[place], remark=remark)
+                self._found.differences[place] = structs.replace(self._found.differences[place], remark=remark)
                 continue
             operation = _delete_operation(name, scope, binding)
             self._found.removals.append(operation)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.runs.reconciliation.reconcile import platform_context
@@ -24,8 +25,7 @@ _UNSETTLED = "an operation on it is not settled"
 _NOT_APPROVED = "it was left alone when the undo was approved"
 
 
-@dataclass(frozen=True, slots=True)
-class UndoneStreams:
+class UndoneStreams(Struct, frozen=True):
     """The streams *names*, of which *runs* are undone. Once an undo has begun, records that it does not cover stay."""
 
     session: Session
@@ -55,7 +55,7 @@ class UndoneStreams:
                 yield each
             else:
                 reason = _UNSETTLED if key_hash in unsettled else _NOT_APPROVED
-                yield replace(each, undoing="left alone", reason=reason, operation=None)
+                yield structs.replace(each, undoing="left alone", reason=reason, operation=None)
 
 
 def operations_of(records: Iterator[UndoneRecord]) -> Iterator[Operation]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -72,8 +73,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
         return run.execute(set(), reads=False, answers_for=left & project.scope_by_stream.keys())
 
 
-@dataclass(frozen=True, slots=True)
-class AbandonedUndo:
+class AbandonedUndo(Struct, frozen=True):
     """An abandoned undo. *unanswered* operations may have been executed. The next run settles them."""
 
     streams: list[str]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
@@ -28,8 +29,7 @@ _UNKNOWN = "what it held before is not known"
 _RETRIED = "it may have existed before: its create was not answered"
 
 
-@dataclass(frozen=True, slots=True)
-class UndoneRecord:
+class UndoneRecord(Struct, frozen=True):
     """The decision about one record. Its reason says why it stays, or its operation undoes it."""
 
     stream: str
@@ -86,7 +86,7 @@ def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, B
     own = tx.bindings.get(scope, keys)
     wholes = tx.bindings.get(scope.whole, list(own)) if scope.is_contribution else {}
     return {
-        key_hash: replace(each, etag=whole.etag, changed_at=whole.changed_at)
+        key_hash: structs.replace(each, etag=whole.etag, changed_at=whole.changed_at)
         if (whole := wholes.get(key_hash)) is not None and whole.target_id == each.target_id
         else each
         for key_hash, each in own.items()
@@ -100,7 +100,7 @@ def _keep_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator
         if resource is None:
             yield each
         else:
-            yield replace(each, undoing="left alone", reason=_referred_reason(resource), operation=None)
+            yield structs.replace(each, undoing="left alone", reason=_referred_reason(resource), operation=None)
 
 
 def _referred_reason(resource: str) -> str:
@@ -108,8 +108,7 @@ def _referred_reason(resource: str) -> str:
     return f"{article} {resource.replace('_', ' ')} that stays refers to it"
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+class _Decision(Struct, frozen=True):
     """The decision about one record. *history* begins with the first operation of the undone runs."""
 
     bound: BoundStream

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, RefusedError
@@ -20,8 +21,7 @@ from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.progress import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class UndoneRuns:
+class UndoneRuns(Struct, frozen=True):
     """The runs that are undone. *title* names them in messages, and *migration_id* is None for a single run."""
 
     title: str
@@ -30,8 +30,7 @@ class UndoneRuns:
     wave: str | None = None
 
 
-@dataclass(slots=True)
-class UndoPlan:
+class UndoPlan(Struct):
     """The decisions of an undo. *streams* are in the order of the undo: referring records first."""
 
     undone: UndoneRuns

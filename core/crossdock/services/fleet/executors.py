@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
+from msgspec import Struct
+
 from crossdock.errors import ConfigError
 from crossdock.values.author_code import brief, guarded, is_interruption, masked_text
 
@@ -39,8 +41,7 @@ class ExecutorKind:
     on_other_hosts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenExecutor:
+class ChosenExecutor(Struct, frozen=True):
     text: str
     kind: ExecutorKind
     address: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_after
 from crossdock.config.schedules.schedule_config import JobConfig, Schedule
@@ -22,8 +23,7 @@ whose end only the state knows.
 _SAME_SCHEDULES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class DueCall:
+class DueCall(Struct, frozen=True):
     """The next call for a tenant. Without a job, it only looks at the state. *notified* is as in `ScheduledCall`."""
 
     tenant: str
@@ -35,8 +35,7 @@ class DueCall:
     notified: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class _TenantJobs:
+class _TenantJobs(Struct):
     due_jobs: DueJobs
     configs: Mapping[str, JobConfig]
     facts: dict[str, JobFacts]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, text_with_code
@@ -62,8 +63,7 @@ have lost it. If the first is still executed, the second finds the state in use.
 """
 
 
-@dataclass(slots=True)
-class RunningCall:
+class RunningCall(Struct):
     """A call given to the executor. *again* is the second call, which is made at *ask_at*."""
 
     call: DueCall
@@ -79,8 +79,7 @@ class RunningCall:
         return [self.future] if self.again is None else [self.future, self.again]
 
 
-@dataclass(slots=True)
-class _Attempts:
+class _Attempts(Struct):
     number: int = 0
     lost: int = 0
     reported: tuple[object, str] | None = None
@@ -93,8 +92,7 @@ class _Attempts:
         return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
 
 
-@dataclass(frozen=True, slots=True)
-class _StateLook:
+class _StateLook(Struct, frozen=True):
     """When to look at the state of a tenant because of its notifications, and of which runs people were notified."""
 
     at: datetime

@@ -9,8 +9,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec import structs
 
 from crossdock.config.project.project import this_process
 from crossdock.config.schedules.due_times import Due
@@ -66,7 +67,9 @@ class FleetReporting:
 
     def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         advice = f"{message.advice}\n  " if message.advice else ""
-        event = run_notices.could_not_start_event(job, at, replace(message, advice=f"{advice}It is tried again."))
+        event = run_notices.could_not_start_event(
+            job, at, structs.replace(message, advice=f"{advice}It is tried again.")
+        )
         _run_log(tenant, job, at).log_end(event)
         self._log_problems(tenant, problems)
         self._metrics.of_tenant(tenant).run_ended(job, "failed", 0.0)

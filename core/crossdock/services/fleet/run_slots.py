@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec import Struct
+
 SLOW_S = 600.0
 """A run is slow if it is expected to take longer, or if its tenant's last run did not complete."""
 
@@ -22,8 +24,7 @@ class QueuedRun:
     is_slow: bool = field(compare=False, default=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RunSlots:
+class RunSlots(Struct, frozen=True):
     at_once: int
     per_host: int
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from crossdock.errors import ConfigError, ConnectorError, text_with_code
 from crossdock.services.fleet.tenants import FleetBase, Tenant, load_tenant
@@ -18,8 +19,7 @@ _ADVICE = {
 Signature = tuple[tuple[int, int, int], ...]
 
 
-@dataclass(slots=True)
-class TenantChanges:
+class TenantChanges(Struct):
     """The result of a scan. *broken* says by file name why a config cannot be used. Its tenant no longer runs."""
 
     loaded: list[Tenant]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec import structs
 
 from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
@@ -75,7 +76,7 @@ def _call_result(call: ScheduledCall) -> CallResult:
         if digest_of_files(call.files) != call.digest:
             return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
         loaded = _with_shared_limit(projects.load(*call.files), call)
-        loaded = replace(loaded, notify=loaded.notify if call.notify else None, in_fleet=call.is_grouped)
+        loaded = structs.replace(loaded, notify=loaded.notify if call.notify else None, in_fleet=call.is_grouped)
         due_run = call.due_run
         return _look_at_state(loaded, call) if due_run is None else _run_or_notify(loaded, call, due_run, SystemClock())
     except StateBusyError as error:
@@ -93,7 +94,7 @@ def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
     if limit is None:
         return loaded
     rate = loaded.platform.rate.model_copy(update={"shared": limit.database})
-    return replace(loaded, platform=loaded.platform.model_copy(update={"rate": rate}), shared_bucket=limit.name)
+    return structs.replace(loaded, platform=loaded.platform.model_copy(update={"rate": rate}), shared_bucket=limit.name)
 
 
 def _look_at_state(loaded: Project, call: ScheduledCall) -> CallResult:

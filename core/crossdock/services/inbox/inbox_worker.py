@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -60,8 +62,7 @@ def partners_by_stream(project: Project) -> dict[str, Partners]:
     return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching_streams)}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkResult:
+class WorkResult(Struct, frozen=True):
     """The result of one work. *requests* went to targets, and *throttled* of them were answered 429."""
 
     fetched: int = 0
@@ -343,9 +344,9 @@ class _InboxDelivery:
 
 def _postponed(hint: InboxRecord, now: datetime, least: timedelta) -> InboxRecord:
     """Postpone *hint* by the time that it has waited, and count no attempt: the record may not be the cause."""
-    return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
+    return structs.replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 
 
 def _with_failure(hint: InboxRecord, error: str, now: datetime) -> InboxRecord:
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
-    return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=error)
+    return structs.replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=error)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
@@ -20,8 +21,7 @@ from crossdock.values.progress import Silent
 from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 
-@dataclass(slots=True)
-class RegistrationResult:
+class RegistrationResult(Struct):
     subscriptions: list[Subscription] = field(default_factory=list)
     refused: dict[str, CrossdockError] = field(default_factory=dict)
 

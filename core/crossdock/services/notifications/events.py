@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import uuid4
+
+from msgspec import Struct
 
 from crossdock.config.notify_config import Kind
 from crossdock.printable import printable, printable_lines
@@ -35,8 +36,7 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledRunEnded:
+class ScheduledRunEnded(Struct, frozen=True):
     """A run of a job ended or was skipped.
 
     Attributes:
@@ -65,8 +65,7 @@ class ScheduledRunEnded:
         return warnings_of(self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOverdue:
+class RunOverdue(Struct, frozen=True):
     """A run will probably end after its deadline, or has not ended by then. *expected_end* is None if it has passed."""
 
     job: str
@@ -79,8 +78,7 @@ class RunOverdue:
         return f"{'has not ended by' if self.expected_end is None else 'expected to end after'} {self.done_by:%H:%M}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunWaiting:
+class RunWaiting(Struct, frozen=True):
     """A run was due some time ago and has not started because of *reason*."""
 
     job: str
@@ -112,8 +110,7 @@ def kinds_of_event(event: Event) -> set[Kind]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One notification, as lines of text and as JSON. *id* is unique, and the same for every attempt to send it."""
 
     id: str

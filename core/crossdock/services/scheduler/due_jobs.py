@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from crossdock.config.schedules.blackouts import first_instant_outside
 from crossdock.config.schedules.due_times import Due, due_after, due_between, first_due_of_dates, runs_to_catch_up
@@ -16,8 +17,7 @@ AHEAD = timedelta(days=366)  # how far the next run is searched
 DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the day after
 
 
-@dataclass(slots=True)
-class DueJob:
+class DueJob(Struct):
     """The unfinished runs of one job.
 
     Runs due after *on_time_since* were not missed, even if they had to wait. The next call of `plan_all` takes it.

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
@@ -37,8 +38,7 @@ REPORT_S = 10.0  # refused webhooks, in the log
 A_DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookReception:
+class WebhookReception(Struct, frozen=True):
     inbox_worker: InboxWorker
     refused: RefusedCounts
 

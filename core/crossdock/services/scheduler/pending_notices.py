@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import date, datetime, timedelta
+
+from msgspec import structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, text_with_code
@@ -122,7 +123,7 @@ def _with_retry_advice(
 ) -> Iterable[RunMessage]:
     known = tx.scheduled_runs.get(run.job, run.due, day)
     is_open = known is not None and not known.finished
-    return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
+    return (structs.replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
 
 
 def store_notice_status(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, *, delivered: bool) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from datetime import datetime, timedelta
+
+from msgspec import structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError, text_with_code
@@ -56,7 +57,7 @@ class RetentionTask:
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.record_applied(now))
                 self._next = now + EVERY
-        counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
+        counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in structs.asdict(purged).items() if number]
         if counts:
             LOGGER.info("retention: %s", ", ".join(counts))
         return is_whole

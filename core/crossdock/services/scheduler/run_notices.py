@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct, structs
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
@@ -40,7 +41,7 @@ def could_not_start_event(job: str, one: Due, *messages: RunMessage) -> Schedule
 
 
 def run_ended_event(job: str, one: Due, report: Report) -> ScheduledRunEnded:
-    return replace(
+    return structs.replace(
         could_not_start_event(job, one),
         run_id=report.run,
         status=report.status,
@@ -68,19 +69,21 @@ def with_previous_run(
     """
     if event.run_id is None:
         known = tx.scheduled_runs.get(event.job, due, event.business_date)
-        event = replace(event, run_id=known.run_id if known is not None and known.as_shown.finished else None)
+        event = structs.replace(event, run_id=known.run_id if known is not None and known.as_shown.finished else None)
     earlier = None if earlier is None else earlier.as_shown
     if earlier is not None and (earlier.run_id is None or not earlier.finished):
         earlier = None
     if earlier is None and event.run_id is not None and tx.runs.follows_refusal(event.run_id):
-        return replace(event, previous="failed")
+        return structs.replace(event, previous="failed")
     previous = previous_run(tx, event.job, due) if earlier is None else as_previous_run(tx, earlier)
     if previous is None:
         return event
     repeated = previous.is_repeated_by(due, event.status, event.open)
     if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
         repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
-    return replace(event, previous=previous.status, repeated=repeated and not _follows_pending_notice(tx, event, due))
+    return structs.replace(
+        event, previous=previous.status, repeated=repeated and not _follows_pending_notice(tx, event, due)
+    )
 
 
 def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
@@ -136,8 +139,7 @@ def watch_deadline(
 REMIND_AFTER = timedelta(days=7)  # and again after as long, while a job stays degraded
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousRun:
+class PreviousRun(Struct, frozen=True):
     """The last run of a job that was not skipped. *degraded_since* is None if it was not degraded."""
 
     due: datetime

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.schedule_config import JobConfig, Schedule
@@ -19,8 +20,7 @@ MOST_COUNTED = 1_500  # runs of a day: one a minute
 _INSTANT, _ONE_DAY = timedelta.resolution, timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewedDay:
+class PreviewedDay(Struct, frozen=True):
     """The runs of one job on one local day: the first ones, how many there are, and when the last one begins.
 
     Attributes:

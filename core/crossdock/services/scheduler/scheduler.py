@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from crossdock.config.project.project import Project, this_process
 from crossdock.config.schedules.due_times import Due
@@ -27,16 +28,14 @@ ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPool:
+class WorkerPool(Struct, frozen=True):
     """Executes runs in threads of this process, at most *at_once* at the same time."""
 
     executor: Executor
     at_once: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(Struct, frozen=True):
     """A scheduled run that has ended. Its report is None if it could not start."""
 
     job: str
@@ -45,8 +44,7 @@ class FinishedRun:
     error: CrossdockError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(Struct, frozen=True):
     due: Due
     future: Future[Report | None]
 

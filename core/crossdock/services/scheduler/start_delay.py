@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
+
+from msgspec import Struct
 
 from crossdock.config.schedules.due_times import first_due_of_dates
 from crossdock.config.schedules.schedule_config import JobConfig
@@ -15,8 +16,7 @@ from crossdock.values.display_texts import instant_text
 _LATEST = 5  # runs: one in progress is among them
 
 
-@dataclass(frozen=True, slots=True)
-class StartDelay:
+class StartDelay(Struct, frozen=True):
     """The reason: a *run* in progress, or an earlier *job*, that it begins after; otherwise nothing has started it."""
 
     text: str

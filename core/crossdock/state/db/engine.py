@@ -11,10 +11,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
@@ -94,8 +94,7 @@ _SEEK_BYTES = 100_000  # bytes that a disk reads in sequence in the time of one 
 _REQUEST_BYTES = 128 << 10  # Linux may ignore the rest of a larger request
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedTenant:
+class PinnedTenant(Struct, frozen=True):
     """The one address and tenant that a state belongs to (law 1)."""
 
     base_url: str

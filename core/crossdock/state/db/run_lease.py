@@ -12,11 +12,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msgspec import Struct
 from sqlalchemy import Column, ColumnElement, Connection, Engine, Interval, Row, bindparam, func, select, true, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
@@ -48,8 +48,7 @@ _RENEW = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The right to write until another run takes over. *fence* grows with every holder."""
 
     url: URL

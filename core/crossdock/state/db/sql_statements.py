@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from sqlalchemy import (
     ARRAY,
     Column,
@@ -44,8 +44,7 @@ T = TypeVar("T")
 Convert = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(Struct, frozen=True):
     text: str
     names: Sequence[str]
     converters: Mapping[str, Convert | None]

@@ -107,7 +107,7 @@ class DeliveredHistory:
         return int(self._connection.execute(query).scalar_one())
 
     def streams_and_scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
-        names = (intents.c[name] for name in ("stream", *Scope.__slots__))
+        names = (intents.c[name] for name in ("stream", *Scope.__struct_fields__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from sqlalchemy import Connection, exists, func, select, union
 
 from crossdock.state.db.schema import bindings, dead_letters, hints, intents, waiting_records
@@ -81,8 +81,7 @@ class OpenRecordCounts:
                 yield writers[each], "unverified", number
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRecordTotal:
+class OpenRecordTotal(Struct, frozen=True):
     """The number of records in one state, of which the first has been so *since*."""
 
     state: RecordState

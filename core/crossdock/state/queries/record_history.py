@@ -53,7 +53,7 @@ class RecordHistory:
         self._connection = connection
 
     def scopes(self) -> set[Scope]:
-        names = Scope.__slots__
+        names = Scope.__struct_fields__
         return {Scope(*row) for table in _SCOPED for row in self._distinct(table, names)}
 
     def streams(self) -> set[str]:
@@ -153,7 +153,7 @@ class RecordHistory:
         return self._connection.execute(query.order_by(table.c.line.desc()).limit(1)).scalar() or 0
 
     def _found_records(self, table: Table, condition: ColumnElement[bool]) -> Iterator[FoundRecord]:
-        names = [name for name in (*Scope.__slots__, "stream") if name in table.c]
+        names = [name for name in (*Scope.__struct_fields__, "stream") if name in table.c]
         query = select(*(table.c[name] for name in names), table.c.key_hash).where(condition).distinct()
         for row in self._connection.execute(query).mappings():
             resource: ResourceName | None = row.get("resource")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
 
 from crossdock.state.db import sql_statements
@@ -19,8 +19,7 @@ from crossdock.values import exact_json
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonCount:
+class ReasonCount(Struct, frozen=True):
     """The dead letters with one reason code. The run itself rejected *own* of them."""
 
     code: str
@@ -28,8 +27,7 @@ class ReasonCount:
     own: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamReasonCount:
+class StreamReasonCount(Struct, frozen=True):
     """The dead letters of one stream with one reason code, as in `ReasonCount`."""
 
     stream: str
@@ -38,8 +36,7 @@ class StreamReasonCount:
     own: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveredUpdate:
+class DeliveredUpdate(Struct, frozen=True):
     """A delivered update with the payloads before and after it, which may contain personal data."""
 
     stream: str
@@ -49,8 +46,7 @@ class DeliveredUpdate:
     after: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class FirstOperations:
+class FirstOperations(Struct, frozen=True):
     """What the first operations of a run updated. The run has no others if *are_all*."""
 
     number: int
@@ -58,8 +54,7 @@ class FirstOperations:
     updates: Sequence[DeliveredUpdate]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamDelivery:
+class StreamDelivery(Struct, frozen=True):
     """The settled operations of one stream, from the first write to the last settlement."""
 
     stream: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
 
+from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -30,8 +30,7 @@ SAMPLE = 200  # rows from which a table's size is estimated
 _ENDS = (func.min, func.max)
 
 
-@dataclass(frozen=True, slots=True)
-class TableSize:
+class TableSize(Struct, frozen=True):
     """The rows of one table, and their size in bytes without indexes; on SQLite estimated from a sample."""
 
     name: str
@@ -39,15 +38,13 @@ class TableSize:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
+class Unsettled(Struct, frozen=True):
     stream: str
     status: Status
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class StateContents:
+class StateContents(Struct, frozen=True):
     """The contents of a state. *size* is in bytes on disk, with log or indexes; *free* is None on PostgreSQL."""
 
     size: int

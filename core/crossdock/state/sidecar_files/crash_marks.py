@@ -9,9 +9,10 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct, structs
 
 from crossdock.values.local_files import open_private
 
@@ -20,8 +21,7 @@ _PLACE = 4096
 """Bytes of one mark. The first place identifies the process."""
 
 
-@dataclass(frozen=True, slots=True)
-class CrashMark:
+class CrashMark(Struct, frozen=True):
     """What one thread reads: *batches* batches of a file with the hash *content*. *name* is empty without a file."""
 
     stream: str
@@ -56,7 +56,7 @@ class CrashMarks:
 
     def put(self, place: int, mark: CrashMark | None) -> None:
         """Write *mark* at *place*, counted from 1; None if nothing is read."""
-        self._write(place, mark and asdict(mark))
+        self._write(place, mark and structs.asdict(mark))
 
     def close(self) -> None:
         """Remove the marks: the process ends and was not killed."""
@@ -72,7 +72,7 @@ class CrashMarks:
                 os.pwrite(self._file.fileno(), data.ljust(_PLACE), place * _PLACE)
 
 
-_FIELDS = asdict(CrashMark("")).keys()
+_FIELDS = structs.asdict(CrashMark("")).keys()
 
 
 def _boot_id() -> str:

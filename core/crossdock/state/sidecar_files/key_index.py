@@ -12,11 +12,11 @@ import secrets
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import polars as pl
+from msgspec import Struct
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
@@ -42,8 +42,7 @@ _BATCH = 50_000
 _PART_BYTES = 256 << 10
 
 
-@dataclass(slots=True)
-class _Journal:
+class _Journal(Struct):
     """Changes by this process since the file with the stamp *base*; None if they are too many or incomplete."""
 
     base: int

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import uuid4
 
+from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Select, func, insert, literal, select, tuple_, update
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateBusyError
@@ -27,8 +27,7 @@ _LONGEST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """One change, or what a person has looked at.
 
     Attributes:
@@ -64,14 +63,13 @@ class AuditEntry:
         """Return what came of it instead: *error* has prevented it, or ended it."""
         is_refusal = isinstance(error, ConfigError | RefusedError | StateBusyError)
         text = "; ".join(line.strip() for line in str(error).splitlines())
-        return replace(self, outcome="refused" if is_refusal else "failed", error=text)
+        return structs.replace(self, outcome="refused" if is_refusal else "failed", error=text)
 
 
 VIEWED = "view personal data"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFilter:
+class AuditFilter(Struct, frozen=True):
     """Which entries: of a person, of the command *action* or a group of commands, of a subject, from *since* on."""
 
     person: str | None = None
@@ -81,7 +79,7 @@ class AuditFilter:
     subject: str | None = None
 
 
-_FIELDS = tuple(table.c[name] for name in AuditEntry.__slots__)
+_FIELDS = tuple(table.c[name] for name in AuditEntry.__struct_fields__)
 
 
 class AuditLog:
@@ -91,7 +89,7 @@ class AuditLog:
     def put(self, entry: AuditEntry) -> None:
         """Store *entry*, or how it ended if it is stored as ``begun``. One that has ended stays as it is."""
         known = self._connection.execute(select(table.c.outcome).where(table.c.token == entry.token)).scalar()
-        row = {name: getattr(entry, name) for name in AuditEntry.__slots__ if name != "id"}
+        row = {name: getattr(entry, name) for name in AuditEntry.__struct_fields__ if name != "id"}
         row |= {name: _shortened(row[name], longest) for name, longest in _LONGEST.items()}
         if known is None:
             self._connection.execute(insert(table).values(row))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
@@ -18,8 +18,7 @@ _ANY = ""  # the last number that is left out for targets that have no file yet
 GAP = 1_000  # numbers that are left out after a backup was restored, whose files since then are unknown
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
+class StoredBatch(Struct, frozen=True):
     """A batch with its exact bytes.
 
     Attributes:
@@ -63,7 +62,7 @@ class OverdueBatch(NamedTuple):
     records: int
 
 
-_FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
+_FIELDS = tuple(batches.c[name] for name in StoredBatch.__struct_fields__)
 _THIS = intents.c.id == bindparam("row")
 _MEMBER = ("batch_id", "place", "target_id")
 _ASSIGN = sql_statements.BulkStatement(
@@ -96,11 +95,11 @@ class Batches:
     def add(self, batch: StoredBatch, key: str, *, run_id: int, at: datetime) -> StoredBatch:
         """Store a batch and use its number up. Return it with its id."""
         sql_statements.upsert(self._connection, sequences, [{"target": batch.target, "last": batch.number}])
-        facts = {name: getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"}
+        facts = {name: getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"}
         facts |= {"run_id": run_id, "created_at": at, "key": key}
         facts["sha256"] = hashlib.sha256(batch.body).hexdigest()
         added = self._connection.execute(batches.insert().values(facts).returning(batches.c.id)).scalar_one()
-        return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"))
+        return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"))
 
     def assign_operations(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
         """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection, delete, insert, select
 
 from crossdock.state.db.schema import begun_undos as table
 from crossdock.state.tables.pending_approvals import KEY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class BegunUndo:
+class BegunUndo(Struct, frozen=True):
     """The part of an undo that concerns one stream. *keys* are ascending key hashes of 16 bytes each."""
 
     stream: str
@@ -38,13 +37,13 @@ class BegunUndos:
         self._connection = connection
 
     def begin(self, streams: Sequence[BegunUndo]) -> None:
-        rows = [{name: getattr(each, name) for name in BegunUndo.__slots__} for each in streams]
+        rows = [{name: getattr(each, name) for name in BegunUndo.__struct_fields__} for each in streams]
         if rows:
             self._connection.execute(insert(table), rows)
 
     def listed(self) -> list[BegunUndo]:
         """Return the streams that are being undone, by name. All of them belong to one undo."""
-        query = select(*(table.c[name] for name in BegunUndo.__slots__)).order_by(table.c.stream)
+        query = select(*(table.c[name] for name in BegunUndo.__struct_fields__)).order_by(table.c.stream)
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
     def begun_at_by_stream(self) -> dict[str, datetime]:

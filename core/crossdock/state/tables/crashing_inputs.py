@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from crossdock.state.db import sql_statements
@@ -16,8 +16,7 @@ _MOST = 6
 """How often in a row processes may be killed at one place of an input that has killed no other process."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuspectedInput:
+class SuspectedInput(Struct, frozen=True):
     """An input at which *killed* processes were killed, *here* of them in a row after *batches* batches."""
 
     stream: str
@@ -34,7 +33,7 @@ class SuspectedInput:
         return bool(self.name) or self.killed > 1
 
 
-_FIELDS = tuple(table.c[name] for name in SuspectedInput.__slots__)
+_FIELDS = tuple(table.c[name] for name in SuspectedInput.__struct_fields__)
 
 
 class CrashingInputs:

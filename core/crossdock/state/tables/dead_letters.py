@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -31,8 +31,7 @@ from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, in_given_stream
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """A rejected record, or one that an operator has ``dropped``. *raw* and *mapped* are shown only on request."""
 
     identity: RecordIdentity
@@ -54,8 +53,7 @@ class DeadLetterFacts(NamedTuple):
     step: Step
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFilter:
+class RecordFilter(Struct, frozen=True):
     """A choice of records. None does not restrict them.
 
     Attributes:
@@ -144,7 +142,7 @@ class DeadLetterGroup(NamedTuple):
     first_at: datetime
 
 
-_PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
+_PLAIN = tuple(name for name in DeadLetter.__struct_fields__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
 _DELETE = DeleteByKey(table)
 _PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, literal, select, tuple_, update
 
 from crossdock.state.db import sql_statements
@@ -19,8 +19,7 @@ FileDescription = tuple[str, int, datetime]
 """How a store describes a file: name, size in bytes, modification time."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Struct, frozen=True):
     """One version of one file.
 
     Attributes:
@@ -79,15 +78,14 @@ class TakenFilePlace(NamedTuple):
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedImport:
+class FinishedImport(Struct, frozen=True):
     version: str
     at: datetime
 
 
 _IS_UNDONE = (table.c.status == "undone").label("is_undone")
-_FACTS = tuple(table.c.get(name, _IS_UNDONE) for name in FileFacts.__slots__)
-_NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at", "is_undone"})
+_FACTS = tuple(table.c.get(name, _IS_UNDONE) for name in FileFacts.__struct_fields__)
+_NEW = tuple(name for name in FileFacts.__struct_fields__ if name not in {"accepted_at", "seen_at", "is_undone"})
 _SEEN = sql_statements.BulkStatement(
     update(table)
     .where(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
 from crossdock.state.db import sql_statements
@@ -13,8 +13,7 @@ from crossdock.state.db.schema import followed_records as table
 from crossdock.state.tables.record_identity import DeleteByKey
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedRecord:
+class FollowedRecord(Struct, frozen=True):
     """A record that is not final. *missed* counts how many times in a row the source did not have it."""
 
     stream: str
@@ -24,7 +23,7 @@ class FollowedRecord:
     missed: int = 0
 
 
-_FIELDS = tuple(table.c[name] for name in FollowedRecord.__slots__)
+_FIELDS = tuple(table.c[name] for name in FollowedRecord.__struct_fields__)
 _DELETE = DeleteByKey(table)
 
 
@@ -33,7 +32,7 @@ class FollowedRecords:
         self._connection = connection
 
     def put(self, records: Iterable[FollowedRecord]) -> None:
-        rows = [{name: getattr(each, name) for name in FollowedRecord.__slots__} for each in records]
+        rows = [{name: getattr(each, name) for name in FollowedRecord.__struct_fields__} for each in records]
         sql_statements.upsert(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:

@@ -7,11 +7,11 @@ fetched again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, select, tuple_, update
 
 from crossdock.state.db import sql_statements
@@ -30,8 +30,7 @@ class NamedRecord(NamedTuple):
     key_hash: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedWebhook:
+class ReceivedWebhook(Struct, frozen=True):
     """A received webhook, without its body. All copies of it share *delivery*."""
 
     connection: str
@@ -66,8 +65,7 @@ class UnreadableWebhook(NamedTuple):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class InboxRecord:
+class InboxRecord(Struct, frozen=True):
     """A record to fetch. *number* grows with each hint, and *attempts* counts failures since the last one."""
 
     stream: str
@@ -102,7 +100,7 @@ class InboxGroup(NamedTuple):
     error: str | None
 
 
-_FIELDS = tuple(hints.c[name] for name in InboxRecord.__slots__)
+_FIELDS = tuple(hints.c[name] for name in InboxRecord.__struct_fields__)
 _NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
 _RECEIVED = tuple(column.name for column in webhooks.c)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
 
 from crossdock.errors import InternalError
@@ -27,8 +27,7 @@ AWAITED: tuple[Status, ...] = ("handed_over", "overdue")
 UNSETTLED: tuple[Status, ...] = (*TO_SEND, *AWAITED)
 
 
-@dataclass(slots=True)
-class Intent:
+class Intent(Struct):
     """One operation with its exact bytes.
 
     Attributes:
@@ -66,7 +65,7 @@ class Intent:
     resolved_at: datetime | None = None
     batch_id: int | None = None
     place: int | None = None
-    id: int = field(default=0, kw_only=True)
+    id: int = 0
 
     @property
     def resource(self) -> str:
@@ -82,8 +81,7 @@ class Intent:
         self.first_sent_at = self.first_sent_at or at
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One attempt to send an intent, recorded if it failed or was not the first. *number* counts over all runs."""
 
     intent_id: int
@@ -104,8 +102,8 @@ class IntentGroup(NamedTuple):
     first_id: int
 
 
-_PLAIN = tuple(name for name in Intent.__slots__ if name not in {"identity", "scope"})
-_COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__slots__} | {name: name for name in _PLAIN}
+_PLAIN = tuple(name for name in Intent.__struct_fields__ if name not in {"identity", "scope"})
+_COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__struct_fields__} | {name: name for name in _PLAIN}
 _FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 _BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
@@ -247,7 +245,7 @@ class Intents:
         return self._connection.execute(query).scalar()
 
     def store_attempt_results(self, items: Sequence[Attempt]) -> None:
-        rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
+        rows = [{name: getattr(item, name) for name in Attempt.__struct_fields__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 
     def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct, field
 from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
@@ -23,8 +23,7 @@ class KeyIndexChange(NamedTuple):
     is_live: bool = True
 
 
-@dataclass(slots=True)
-class ScopeChanges:
+class ScopeChanges(Struct):
     """The changes of one transaction in a scope, and the stamps before and after it; 0 if there was none."""
 
     before: int

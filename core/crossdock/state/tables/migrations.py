@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from msgspec import Struct
 from sqlalchemy import Connection, Select, insert, select, update
 
 from crossdock.state.db import sql_statements
@@ -15,8 +15,7 @@ from crossdock.values.tally import OpenCounts
 RunKind = Literal["load", "repair", "undo"]
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     """One migration. At most one is not signed off. *reconciliation* is void once records were loaded since."""
 
     id: int
@@ -33,8 +32,7 @@ class Migration:
     report_sha256: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationPart:
+class MigrationPart(Struct, frozen=True):
     """The part of a run in a migration. *wave* is None for a repair, and for an undo of all waves."""
 
     migration_id: int
@@ -42,22 +40,20 @@ class MigrationPart:
     wave: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationRun:
+class MigrationRun(Struct, frozen=True):
     run_id: int
     wave: str | None
     kind: RunKind
 
 
-@dataclass(frozen=True, slots=True)
-class WaveApproval:
+class WaveApproval(Struct, frozen=True):
     wave: str
     approved_at: datetime
     approved_by: str
     open: OpenCounts
 
 
-_FIELDS = tuple(migrations.c[name] for name in Migration.__slots__)
+_FIELDS = tuple(migrations.c[name] for name in Migration.__struct_fields__)
 _OPEN = migrations.c.signed_off_at.is_(None)
 
 
@@ -91,7 +87,7 @@ class Migrations:
         self._update(migration_id, reconciliation=None)
 
     def runs(self, migration_id: int) -> list[MigrationRun]:
-        columns = (migration_runs.c[name] for name in MigrationRun.__slots__)
+        columns = (migration_runs.c[name] for name in MigrationRun.__struct_fields__)
         query = select(*columns).where(migration_runs.c.migration_id == migration_id)
         return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from msgspec import Struct, structs
 from sqlalchemy import Connection, delete, select
 
 from crossdock.state.db import sql_statements
@@ -18,8 +18,7 @@ def packed_key_hashes(key_hashes: Iterable[int]) -> bytes:
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
-@dataclass(frozen=True, slots=True)
-class PendingApproval:
+class PendingApproval(Struct, frozen=True):
     """Removals or updates of a stream that exceed a limit and wait for approval.
 
     Attributes:
@@ -47,7 +46,7 @@ class PendingApproval:
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
 
-_FIELDS = tuple(pending_removals.c[name] for name in PendingApproval.__slots__)
+_FIELDS = tuple(pending_removals.c[name] for name in PendingApproval.__struct_fields__)
 
 
 class PendingApprovals:
@@ -70,14 +69,14 @@ class PendingApprovals:
             self._put(pending)
 
     def approve(self, pending: PendingApproval, *, at: datetime) -> None:
-        self._put(replace(pending, approved_at=at))
+        self._put(structs.replace(pending, approved_at=at))
 
     def remove_records(self, stream: str, key_hashes: Iterable[int]) -> None:
         """Remove these records from what waits for approval or is approved."""
         known = self.get(stream)
         left = {*known.key_hashes}.difference(key_hashes) if known else set()
         if known and left and len(left) < known.number:
-            self._put(replace(known, keys=packed_key_hashes(left)))
+            self._put(structs.replace(known, keys=packed_key_hashes(left)))
         elif not left:
             self.forget(stream)
 
@@ -85,5 +84,5 @@ class PendingApprovals:
         self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 
     def _put(self, pending: PendingApproval) -> None:
-        row = {name: getattr(pending, name) for name in PendingApproval.__slots__}
+        row = {name: getattr(pending, name) for name in PendingApproval.__struct_fields__}
         sql_statements.upsert(self._connection, pending_removals, [row])

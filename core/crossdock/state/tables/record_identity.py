@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, literal, select
 
 from crossdock.state.db import sql_statements
@@ -66,8 +66,7 @@ class DeleteByKey:
             self._delete.run(connection, {"key": key_hashes}, {"stream": stream})
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """One target's resource in one namespace, or the contributions of one stream to the records of such a scope."""
 
     target: str
@@ -79,7 +78,7 @@ class Scope:
         if len(namespace) > _LONGEST:
             name = hashlib.sha256(stream.encode()).hexdigest()[:32]
             namespace = f"{self.namespace}{CONTRIBUTION}{name}"
-        return replace(self, namespace=namespace)
+        return structs.replace(self, namespace=namespace)
 
     @property
     def is_contribution(self) -> bool:
@@ -88,11 +87,13 @@ class Scope:
     @property
     def whole(self) -> Scope:
         """The scope of the records that a contribution belongs to; for others the scope itself."""
-        return replace(self, namespace=self.namespace.partition(CONTRIBUTION)[0]) if self.is_contribution else self
+        return (
+            structs.replace(self, namespace=self.namespace.partition(CONTRIBUTION)[0]) if self.is_contribution else self
+        )
 
     @property
     def columns(self) -> dict[str, str]:
-        return asdict(self)
+        return structs.asdict(self)
 
 
 def in_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
@@ -101,4 +102,4 @@ def in_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
 
 def in_given_scope(table: Table) -> ColumnElement[bool]:
     """Return the same condition with the `Scope.columns` as parameters of the statement."""
-    return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))
+    return and_(*(table.c[name] == bindparam(name) for name in Scope.__struct_fields__))

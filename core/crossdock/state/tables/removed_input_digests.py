@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 from sqlalchemy import Connection, delete, select
 
 from crossdock.state.db import sql_statements
@@ -17,8 +17,7 @@ Kind = Literal["file", "snapshot"]
 _BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(Struct, frozen=True):
     packed: bytes = b""
 
     def __contains__(self, content: object) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
+from msgspec import Struct, field, structs
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -40,8 +40,7 @@ UNRECORDED = RunMessage(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """One run.
 
     Attributes:
@@ -77,8 +76,7 @@ class RunRecord:
         return sum(counts, NOTHING_OPEN) if counts else None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamSums:
+class StreamSums(Struct, frozen=True):
     """The numbers of one stream in the tally of a run. *open* is None if the run did not count it."""
 
     records: dict[str, int]
@@ -93,8 +91,7 @@ class RunSums(NamedTuple):
     streams: Mapping[str, StreamSums]
 
 
-@dataclass(frozen=True, slots=True)
-class RunsOfDate:
+class RunsOfDate(Struct, frozen=True):
     """The number of runs of one job, or of none, for a business date that ended alike, and the newest of them."""
 
     job: str | None
@@ -104,8 +101,7 @@ class RunsOfDate:
     newest: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """How a run ended; the attributes are those of `RunRecord`."""
 
     status: str
@@ -117,8 +113,8 @@ class RunResult:
     timings: dict[str, Any] | None = None
 
 
-_LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name not in {"messages", "timings"})
-_MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
+_LISTED = tuple(runs.c[name] for name in RunRecord.__struct_fields__ if name not in {"messages", "timings"})
+_MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__struct_fields__)
 
 _COUNT_REQUESTS = sql_statements.BulkStatement(  # written with every turn of a delivery
     update(runs)
@@ -204,7 +200,7 @@ class Runs:
 
     def finish(self, run_id: int, result: RunResult, *, at: datetime) -> None:
         self._connection.execute(delete(meta).where(meta.c.name == _STOPPED, meta.c.value == str(run_id)))
-        changes = {name: getattr(result, name) for name in RunResult.__slots__ if name != "messages"}
+        changes = {name: getattr(result, name) for name in RunResult.__struct_fields__ if name != "messages"}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
         self._write_messages(run_id, result.messages)
 
@@ -273,7 +269,7 @@ class Runs:
                 query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
-        return _with_reason([replace(run, messages=said.get(run.id, ())) for run in found])
+        return _with_reason([structs.replace(run, messages=said.get(run.id, ())) for run in found])
 
     def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
         """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
@@ -306,7 +302,7 @@ class Runs:
         if row is None:
             return None
         listed: RunRecord = RunRecord(*row[:-1])
-        (found,) = _with_reason([replace(listed, messages=self.messages(run_id), timings=row[-1])])
+        (found,) = _with_reason([structs.replace(listed, messages=self.messages(run_id), timings=row[-1])])
         return found
 
     def _columns(self) -> dict[str, ColumnElement[Any]]:
@@ -354,7 +350,7 @@ def _is_for_dates(first: date, last: date) -> ColumnElement[bool]:
 def _with_reason(found: Sequence[RunRecord]) -> list[RunRecord]:
     """Add to killed runs that no other run has ended what a later run would store."""
     return [
-        replace(run, messages=(*run.messages, UNRECORDED))
+        structs.replace(run, messages=(*run.messages, UNRECORDED))
         if run.status == "incomplete" and run.finished_at is None
         else run
         for run in found

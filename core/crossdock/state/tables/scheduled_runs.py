@@ -7,11 +7,11 @@ schedulers one runs it, another continues after a killed one, and a paused one c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 from typing import Any, Literal
 
+from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
 from crossdock.state.db import run_lease, sql_statements
@@ -28,8 +28,7 @@ _PENDING_NOTICE = "untold"  # begins the names of marks, each a row of its own: 
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledRun:
+class ScheduledRun(Struct, frozen=True):
     """One run that a schedule requested. An unfinished one has a *run_id* if its last attempt could not begin."""
 
     job: str
@@ -49,11 +48,10 @@ class ScheduledRun:
     @property
     def as_shown(self) -> ScheduledRun:
         """The row, ``failed`` if it could not begin. The stored row remains ``running``, as it is retried."""
-        return self if self.finished or self.run_id is None else replace(self, status="failed")
+        return self if self.finished or self.run_id is None else structs.replace(self, status="failed")
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedRun:
+class SkippedRun(Struct, frozen=True):
     job: str
     due: datetime
     business_date: date
@@ -61,8 +59,7 @@ class SkippedRun:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class DueRun:
+class DueRun(Struct, frozen=True):
     """A due run, and those of its job that are skipped in favour of it, or by the settings."""
 
     job: str
@@ -71,8 +68,7 @@ class DueRun:
     skipped: Sequence[SkippedRun] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PendingNotice:
+class PendingNotice(Struct, frozen=True):
     """An ended scheduled run of which recipients may not have been notified."""
 
     run_id: int
@@ -80,7 +76,7 @@ class PendingNotice:
     due: datetime
 
 
-_FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
+_FIELDS = tuple(table.c[name] for name in ScheduledRun.__struct_fields__)
 _KEY = table.c.job, table.c.due, table.c.business_date
 _ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unless="name")
 
@@ -276,7 +272,7 @@ class ScheduledRuns:
         query = select(*_KEY).where(table.c.status == "running", run_lease.is_killed(self._connection, table.c.fence))
         killed = {tuple(row) for row in self._connection.execute(query)}
         return [
-            replace(run, status="incomplete", note=UNRECORDED.message)
+            structs.replace(run, status="incomplete", note=UNRECORDED.message)
             if not run.finished and (run.job, run.due, run.business_date.isoformat()) in killed
             else run
             for run in found

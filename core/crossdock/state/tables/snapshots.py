@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from sqlalchemy import Connection, case, delete, func, literal, select
 
 from crossdock.state.db import sql_statements
@@ -16,8 +16,7 @@ from crossdock.state.tables.record_identity import Scope, Step, in_given_scope, 
 COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with
 
 
-@dataclass(frozen=True, slots=True)
-class PastSnapshot:
+class PastSnapshot(Struct, frozen=True):
     """A finished snapshot. *present* counts the records of its stream at the target afterwards, if known."""
 
     rows: int

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
+from msgspec import structs
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -109,7 +109,7 @@ class SharedBucket:
 
         def work(connection: Connection) -> TakenTokens:
             old, now = self._read_locked(connection)
-            new = replace(change(old, now), as_of=max(now, old.as_of))
+            new = structs.replace(change(old, now), as_of=max(now, old.as_of))
             connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
             return TakenTokens(0, new, now)
 
@@ -128,7 +128,7 @@ class SharedBucket:
             if started - self._failing_since > UNAVAILABLE_AT_MOST_S:
                 raise
             now = self._seen.now + started - self._seen_at
-            return TakenTokens(0, replace(self._seen.bucket_state, frozen_until=now + RETRY_S), now)
+            return TakenTokens(0, structs.replace(self._seen.bucket_state, frozen_until=now + RETRY_S), now)
         self._seen, self._seen_at, self._failing_since = taken, started, None
         return taken
 
@@ -177,7 +177,7 @@ def _max(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[An
 
 
 def _row(bucket_state: BucketState) -> dict[str, Any]:
-    estimate = {name: value for name, value in asdict(bucket_state.estimate).items() if value != math.inf}
+    estimate = {name: value for name, value in structs.asdict(bucket_state.estimate).items() if value != math.inf}
     bucket = bucket_state.bucket
     return {
         "rate_per_s": bucket.rate_per_s,

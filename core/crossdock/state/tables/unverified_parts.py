@@ -15,7 +15,7 @@ from crossdock.state.tables.record_identity import Scope, in_scope
 
 _RESOURCE, _STREAM = "resource", "stream"
 _IS_UNVERIFIED = bindings.c.unverified.is_(True)
-_SCOPE = tuple(bindings.c[name] for name in Scope.__slots__)
+_SCOPE = tuple(bindings.c[name] for name in Scope.__struct_fields__)
 
 
 class UnverifiedRecord(NamedTuple):

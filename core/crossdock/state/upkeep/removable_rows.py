@@ -6,10 +6,10 @@ The history of a migration stays until it is signed off, and that of streams whi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from msgspec import Struct
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
 from crossdock.state.db.schema import (
@@ -41,8 +41,7 @@ NO_INTENT_DATA: dict[str, Any] = {"body": None, "before": None, "after": None, "
 NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeTimes:
+class PurgeTimes(Struct, frozen=True):
     """Rows that ended before these times may be purged.
 
     Attributes:
@@ -176,7 +175,7 @@ def _is_settled_before(before: datetime) -> ColumnElement[bool]:
 
 def _has_stored_counter() -> ColumnElement[bool]:
     """Require that a binding or a later operation has the counter: new counters are derived from both."""
-    names, later = (*Scope.__slots__, "key_hash"), intents.alias()
+    names, later = (*Scope.__struct_fields__, "key_hash"), intents.alias()
     bound = [bindings.c[name] == intents.c[name] for name in names]
     same = [later.c[name] == intents.c[name] for name in names]
     return or_(

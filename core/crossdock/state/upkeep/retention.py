@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
@@ -52,8 +52,7 @@ _EMPTIED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeResult:
+class PurgeResult(Struct, frozen=True):
     operations_removed: int = 0
     operations_emptied: int = 0
     dead_letters_emptied: int = 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from operator import itemgetter
 from typing import ClassVar, Literal
 
 import h11
+from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crossdock.values.serving.problem_responses import problem_response
@@ -20,8 +20,7 @@ _DEFECTS.setLevel(logging.ERROR)  # uvicorn warns of each malformed request, wit
 _Awaited = tuple[Literal["header section", "body"], object]  # and the request cycle before it or its own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionLimits:
+class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """Time limits for clients in seconds, and the number of connections."""
 
     header_s: float = 30.0  # from the connection or the first byte of a request to the end of its header section

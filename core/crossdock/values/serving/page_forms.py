@@ -7,10 +7,10 @@ import hmac
 import re
 import secrets
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qsl
 
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -84,8 +84,7 @@ class Session:
         return Fields([(name, value) for name, value in pairs if name != FIELD])
 
 
-@dataclass(slots=True)
-class _UsedTokens:
+class _UsedTokens(Struct):
     """Serial numbers of one session. Those up to *expired* are too old, used or not."""
 
     serials: set[int] = field(default_factory=set)

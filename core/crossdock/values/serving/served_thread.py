@@ -8,10 +8,10 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
@@ -21,8 +21,7 @@ from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicor
 _STARTS_WITHIN_S = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True, kw_only=True):
     """How much of this machine the clients of a server may use, and how long it takes to stop.
 
     Attributes:

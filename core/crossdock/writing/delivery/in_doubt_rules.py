@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent, Transaction
@@ -137,8 +138,7 @@ def error_for_all_records(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class StateDoubts:
+class StateDoubts(Struct, frozen=True):
     """Why the state may be wrong: it is a restored backup, or some bindings were not compared with the target yet."""
 
     restored: bool = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, cast
+
+from msgspec import Struct, structs
 
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
@@ -17,8 +18,7 @@ Kind = Literal["create", "update", "delete"]
 FROM_STATE = "state"  # the source of operations that no row of a source has brought
 
 
-@dataclass(slots=True)  # not frozen, for the reason given at `Binding`
-class Operation:
+class Operation(Struct):
     """A create, update or delete of one record.
 
     Attributes:
@@ -208,7 +208,7 @@ def successor_after_look_up(intent: Intent, target: Target, held: dict[str, Any]
         request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
-    return replace(_successor(intent, target, kind, request), before=known or before, if_match=etag)
+    return structs.replace(_successor(intent, target, kind, request), before=known or before, if_match=etag)
 
 
 def create_after_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
@@ -220,7 +220,7 @@ def _successor(intent: Intent, target: Target, kind: Kind, request: Request) -> 
     counter = intent.counter + 1
     key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key)
     request = target.with_key(intent.resource, request, key)
-    return replace(
+    return structs.replace(
         intent,
         id=0,
         operation=kind,

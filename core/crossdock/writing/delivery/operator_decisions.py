@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec import structs
 
 from crossdock.errors import ConfigError
 from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Transaction, WaitingRecord
@@ -202,4 +203,4 @@ def _dead_letter_of_waiting(record: WaitingRecord) -> DeadLetter:
 def _dead_letter_of_intent(intent: Intent) -> DeadLetter:
     outcome = Outcome("rejected", "dropped by an operator while it was pending")
     dead_letter = settlement.dead_letter(Settlement(intent, outcome))
-    return replace(dead_letter, code="conflict", mapped=payload_after(intent))
+    return structs.replace(dead_letter, code="conflict", mapped=payload_after(intent))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
+from msgspec import structs
+
 from crossdock.errors import CrossdockError, RecordError, RefusedError, UnavailableError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code import AuthorCodeError
@@ -139,7 +141,7 @@ class OutcomePolicy:
         changed = self._changed_request(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
             can_verify = self._target.resources[intent.resource].endpoint.can_verify(intent.operation)
-            rule, task = ("verify" if can_verify else "park"), replace(task, purpose="look_up")
+            rule, task = ("verify" if can_verify else "park"), structs.replace(task, purpose="look_up")
         if changed is not None and intent.operation == "create":  # for one that the look-up does not find
             intent.method, intent.path = changed.method, changed.path
         match rule:
@@ -297,7 +299,7 @@ class OutcomePolicy:
             self._look_up_results.leave_in_doubt(task, ONLY_ACCEPTED, decisions)
             return
         decisions.moved.append(intent)  # after a crash it must not be sent again
-        self._run.queue.delay(replace(task, purpose="look_up"), after_s, free=True)
+        self._run.queue.delay(structs.replace(task, purpose="look_up"), after_s, free=True)
 
     def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
@@ -346,13 +348,13 @@ class OutcomePolicy:
     def _decide_answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:
             case "staged":
-                self._run.queue.put(replace(task, purpose="send", is_staged=True), first=True)
+                self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
             case "pending" if task.stored is not None:
                 self._ask_again_later(task, outcome, decisions)
             case "pending":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
-                self._look_up_accepted(replace(task, batch_size=1), decisions, settle_s)
+                self._look_up_accepted(structs.replace(task, batch_size=1), decisions, settle_s)
             case "delivered" if self._awaits_acknowledgement(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
@@ -367,7 +369,7 @@ class OutcomePolicy:
             case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
                 self._look_up_results.reject_changed(task, decisions)
             case "changed":
-                self._run.queue.put(replace(task, purpose="look_up"))
+                self._run.queue.put(structs.replace(task, purpose="look_up"))
             case _:
                 self._decide_refused(task, outcome, decisions)
 
@@ -409,7 +411,7 @@ class OutcomePolicy:
         message = f"{message}, although the target still has the record: check the request that deletes it"
         retry_state.refusal = replace(outcome, message=message)
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
-        self._run.queue.delay(replace(task, purpose="look_up"), settle_s, free=True)
+        self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)
 
     def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
@@ -417,7 +419,7 @@ class OutcomePolicy:
             decisions.settle("rejected", task.intent, outcome)
             return
         task.retry_state.refusal = outcome
-        self._run.queue.delay(replace(task, purpose="look_up"), 0.0, free=True)
+        self._run.queue.delay(structs.replace(task, purpose="look_up"), 0.0, free=True)
 
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())

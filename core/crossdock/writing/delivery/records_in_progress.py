@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.state import Intent, Scope
 
@@ -16,8 +17,7 @@ Record = tuple[Scope, int]
 """A record's scope and key hash."""
 
 
-@dataclass(slots=True)
-class _Mark:
+class _Mark(Struct):
     """The last run that worked on a record. *ended* is None while it does."""
 
     run: OwnRecords

@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
+from msgspec import structs
+
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.state import Intent
@@ -61,7 +63,7 @@ class Retries:
                 decisions.settle("in_doubt", task.intent, outcome)
                 return
             if rule == "verify":
-                task, settle_s = replace(task, purpose="look_up"), self._target.settle_s
+                task, settle_s = structs.replace(task, purpose="look_up"), self._target.settle_s
         if is_alone:  # otherwise one wrong record may be why all of them failed
             retry_state.record_failure(self._clock.monotonic(), outcome.status)
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
@@ -71,7 +73,9 @@ class Retries:
         may_be_its_own = may_be_its_own and task.stored is None  # a file has the fate of all of its records
         if retry_state.failures == limits.attempts and may_be_its_own and not self._has_failed_too_long():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
-            self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
+            self._run.queue.put(
+                structs.replace(task, purpose="ping"), first=True
+            )  # is it the target, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
         jitter_s = pause_s(max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
@@ -95,7 +99,7 @@ class Retries:
             if rule == "park":
                 decisions.settle("in_doubt", intent, outcome)
                 return
-            task = replace(task, purpose="look_up" if rule == "verify" else "send")
+            task = structs.replace(task, purpose="look_up" if rule == "verify" else "send")
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
     def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -111,7 +115,7 @@ class Retries:
         message = outcome.message or "answers, but every request fails"
         status = last if outcome.kind == "answered" else outcome.status
         self._stop_if_hopeless(task.retry_state, replace(outcome, message=message, status=status))
-        task = replace(task, purpose=task.retry_state.interrupted)
+        task = structs.replace(task, purpose=task.retry_state.interrupted)
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
@@ -186,7 +190,7 @@ class LookUpResults:
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
         if (about_name or may_be_ours) and resource.endpoint.look_up:
             task.retry_state.conflict = outcome
-            self._run.queue.put(replace(task, purpose="look_up"))
+            self._run.queue.put(structs.replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
             self._retries.retry(task, outcome, decisions)
         elif is_conflict and not expected:
@@ -297,7 +301,7 @@ class LookUpResults:
             self._create_after_look_up(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
-            self._run.queue.put(replace(task, purpose="send"))
+            self._run.queue.put(structs.replace(task, purpose="send"))
 
     def _create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
         try:
@@ -318,7 +322,7 @@ class LookUpResults:
 
     def leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
         doubt = Outcome("in_doubt", message)
-        decisions.add_attempt_result(replace(task, purpose="send"), doubt, at=self._run.clock.now())
+        decisions.add_attempt_result(structs.replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
     def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:

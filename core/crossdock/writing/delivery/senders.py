@@ -11,9 +11,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal, Self, TypeVar
 from uuid import uuid4
+
+from msgspec import Struct, field, structs
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
@@ -40,8 +42,7 @@ GONE = frozenset({404, 410})
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
-@dataclass(slots=True)
-class RetryState:
+class RetryState(Struct):
     """The facts about an intent that was not delivered at the first attempt.
 
     Attributes:
@@ -65,8 +66,7 @@ class RetryState:
         self.failing_since = now if self.failing_since is None else self.failing_since
 
 
-@dataclass(slots=True)
-class SendTask:
+class SendTask(Struct):
     """What is to be sent for an intent.
 
     Attributes:
@@ -107,11 +107,10 @@ class SendTask:
     def keep_batch_receipt(self, receipt: str) -> None:
         """Keep what the target needs for the next part of the stored batch."""
         assert self.stored is not None
-        self.stored = replace(self.stored, receipt=receipt)
+        self.stored = structs.replace(self.stored, receipt=receipt)
 
 
-@dataclass(slots=True)
-class SendBatch:
+class SendBatch(Struct):
     """One request: for one task, or for several operations that the target takes together.
 
     Attributes:
@@ -129,8 +128,7 @@ class SendBatch:
     key: str = field(default_factory=lambda: uuid4().hex)
 
 
-@dataclass(frozen=True, slots=True)
-class SendResult:
+class SendResult(Struct, frozen=True):
     """A finished request.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct, structs
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.in_doubt_rules import MAY_BE_RESTORED, StateDoubts
@@ -14,8 +15,7 @@ from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True):
     """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one."""
 
     intent: Intent
@@ -112,7 +112,11 @@ def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> De
         return dead_letter
     identity = dead_letter.identity
     whole = tx.waiting_records.fingerprint(identity.stream, identity.key_hash)
-    return None if whole is None else replace(dead_letter, identity=identity._replace(fingerprint=whole), step="whole")
+    return (
+        None
+        if whole is None
+        else structs.replace(dead_letter, identity=identity._replace(fingerprint=whole), step="whole")
+    )
 
 
 def _write_bindings(

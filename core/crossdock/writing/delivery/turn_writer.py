@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.pacing.allowance import Allowance
@@ -187,8 +188,7 @@ class TurnWriter:
         self._state.run_transaction(lambda tx: tx.intents.write_outcomes(intents, at=now))
 
 
-@dataclass(slots=True)
-class Decisions:
+class Decisions(Struct):
     """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up.
 
     *receipts* are what targets answered to parts of stored batches, by the ids of these.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, StrictStr, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
@@ -45,8 +45,7 @@ Path = Annotated[StrictStr, Field(max_length=500)]
 As = Literal["text", "decimal", "integer", "date", "instant", "boolean"]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberDefaults:
+class NumberDefaults(Struct, frozen=True):
     """What a file has in common for all of its numbers."""
 
     decimal_mark: DecimalMark = "."

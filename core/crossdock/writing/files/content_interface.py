@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from crossdock.values.config_models import ConfigModel
 
 FileOperation = Literal["create", "update", "delete"]
@@ -29,8 +31,7 @@ class FileRecord:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFileFacts:
+class WrittenFileFacts(Struct, frozen=True):
     """What is known of the file itself.
 
     Attributes:

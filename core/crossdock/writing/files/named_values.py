@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from crossdock.errors import RecordError
 from crossdock.values.json_paths import MISSING, at_path, member, type_description
@@ -28,8 +29,7 @@ def pointer_of(path: str) -> str:
     return path if path.startswith("/") or not path else "/" + path.replace(".", "/")
 
 
-@dataclass(frozen=True, slots=True)
-class NamedValues:
+class NamedValues(Struct, frozen=True):
     """The values of one row.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from crossdock.writing.files.named_values import invalid_value_error
 
@@ -12,8 +13,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]|\r(?!\n)")
 
 
-@dataclass(frozen=True, slots=True)
-class TextEncoder:
+class TextEncoder(Struct, frozen=True):
     """An encoding by one of Python's names, and whether a byte order mark precedes the text.
 
     UTF-16 and UTF-32 without a byte order in their names are written in little-endian order with the mark.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from crossdock.reading.formats.fixed_columns import overpunched_digits
 from crossdock.values import exact_json
@@ -81,8 +82,7 @@ def exact_number(value: Any) -> Decimal:
     raise ValueError("is not a number")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberNotation:
+class NumberNotation(Struct, frozen=True):
     """How a number is written.
 
     Attributes:

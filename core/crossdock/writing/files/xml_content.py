@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 from xml.parsers.expat import ExpatError, ParserCreate
 
+from msgspec import Struct, field
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
@@ -49,8 +49,7 @@ XmlValue = Annotated[
 ]
 
 
-@dataclass(slots=True)
-class _Element:
+class _Element(Struct):
     name: str
     text: str = ""
     attributes: dict[str, str] = field(default_factory=dict)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit_headers import http_date
@@ -22,8 +23,7 @@ CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does n
 _INSUFFICIENT_SCOPE = re.compile(r'\berror\s*=\s*"?insufficient_scope\b', re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformAccess:
+class PlatformAccess(Struct, frozen=True):
     """What the platform grants.
 
     Attributes:

@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol, final
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
+from msgspec import Struct
+
 from crossdock.errors import RecordError
 from crossdock.mapping.external_id_members import NameMembers
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, external_id_of
@@ -187,8 +189,7 @@ temporary name; the one that has the effect; and that again, after one that may 
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class BatchItem:
+class BatchItem(Struct, frozen=True):
     """One operation of a stored batch.
 
     Attributes:

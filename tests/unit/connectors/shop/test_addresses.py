@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.partners.shopify.reading import json_record
 
 from crossdock import Record, RecordError
@@ -13,7 +13,7 @@ from crossdock_connectors.shop.addresses import AddressFields, Texts
 from crossdock_connectors.shop.settings import ShopSettings
 
 FIELDS = AddressFields("/street", "/more", "/city", ("/code", "/region"), "/zip", "/country")
-FIELDS_WITH_COMPANY = replace(FIELDS, company="/firm")
+FIELDS_WITH_COMPANY = structs.replace(FIELDS, company="/firm")
 BERLIN = {"street": "Hauptstraße 1", "city": "Berlin", "zip": "10115", "country": "DE"}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
 from crossdock.delta.records_of_rows import KeyedRecord
@@ -36,7 +36,7 @@ def test_a_record_is_unchanged_while_it_holds_what_was_written(
 ) -> None:
     """A record of others, and one of a connection that is no origin, have no origin."""
     kind = platform_target().resources["ledger_account"]
-    bound = replace(bound_accounts(), read=("platform", kind), origins=frozenset({"erp"}))
+    bound = structs.replace(bound_accounts(), read=("platform", kind), origins=frozenset({"erp"}))
     scopes = [Scope("platform", kind.name, namespace) for namespace in ("erp", "other")]
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-01-01", at=AT)

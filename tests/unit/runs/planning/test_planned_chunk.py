@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
+from msgspec import structs
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.runs.planning.planned_chunk import PlannedChunk
@@ -60,7 +60,7 @@ def test_a_suppressed_record_keeps_its_binding(state: State) -> None:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)
         tx.bindings.put(BOUND.scope, [binding("a")], run_id=run_id, at=AT)
-    chunk = PlannedChunk(BOUND, run_id, AT, suppressed=[replace(binding("a"), fingerprint=7)])
+    chunk = PlannedChunk(BOUND, run_id, AT, suppressed=[structs.replace(binding("a"), fingerprint=7)])
     with state.begin() as tx:
         chunk.write(tx)
         (stored,) = tx.bindings.get(BOUND.scope, [binding("a").key_hash]).values()

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import polars as pl
 import pytest
+from msgspec import structs
 from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
@@ -115,13 +116,13 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
     newer.mapping_version, renamed.earlier_keys = "2", {"P": " P"}
     settings = replace(BOUND.context, settings=Settings(kind="none", namespace="n"))
     others = [
-        replace(BOUND, stream=newer),
-        replace(BOUND, stream=renamed),
-        replace(BOUND, context=settings),
-        replace(BOUND, connection_namespace="other"),
-        replace(BOUND, scope=Scope("platform", "ledger_account", "other")),
-        replace(BOUND, scope=Scope("second", "ledger_account", "w")),
-        replace(BOUND, as_written=frozenset({BOUND.scope})),
+        structs.replace(BOUND, stream=newer),
+        structs.replace(BOUND, stream=renamed),
+        structs.replace(BOUND, context=settings),
+        structs.replace(BOUND, connection_namespace="other"),
+        structs.replace(BOUND, scope=Scope("platform", "ledger_account", "other")),
+        structs.replace(BOUND, scope=Scope("second", "ledger_account", "w")),
+        structs.replace(BOUND, as_written=frozenset({BOUND.scope})),
     ]
     versions = [idle_version(each) for each in (BOUND, bound_accounts(), *others)]
     assert versions[0] == versions[1]
@@ -157,7 +158,7 @@ def test_code_beside_the_mapping_ends_the_marks(
             above.__path__ = [str(folder)]
             monkeypatch.setitem(sys.modules, name, above)
         made: type[Accounts] = type("Other", (Accounts,), {"__module__": module.__name__})
-        return idle_version(replace(BOUND, stream=made()))
+        return idle_version(structs.replace(BOUND, stream=made()))
 
     assert version_with("one") != version_with("two")
 
@@ -178,5 +179,5 @@ def test_another_version_of_an_installed_package_ends_the_marks(
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:
     """What it makes of a record depends on what was written to the other system meanwhile."""
-    bound: BoundStream = replace(BOUND, read=("shop", BOUND.kind), origins=frozenset({"w"}))
+    bound: BoundStream = structs.replace(BOUND, read=("shop", BOUND.kind), origins=frozenset({"w"}))
     assert idle_version(bound) is None

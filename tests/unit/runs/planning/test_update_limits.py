@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts, platform_target
 
 from crossdock.mapping.stream_declaration import ChangeLimits
@@ -23,7 +23,7 @@ class Limited(Accounts):
     changes = ChangeLimits(at_most=2, at_most_percent=50)
 
 
-BOUND = replace(bound_accounts(), stream=Limited())
+BOUND = structs.replace(bound_accounts(), stream=Limited())
 
 
 def deliver(state: State, keys: Iterable[str], step: Step = "whole") -> None:

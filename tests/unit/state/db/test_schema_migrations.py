@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from sqlalchemy import Connection, create_engine, inspect, text, update
 from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
@@ -187,7 +187,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
         assert index_names(connection) == new
     engine.dispose()
     with closing(State(state_url, PIN)) as opened, opened.read_only() as tx:
-        assert [replace(each, id=0) for each in tx.audit_log.listed(AuditFilter(), limit=9)] == [entry]
+        assert [structs.replace(each, id=0) for each in tx.audit_log.listed(AuditFilter(), limit=9)] == [entry]
 
 
 def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
@@ -237,7 +237,9 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     run = start(state)
     keys = {1: "%200017", 2: "0018", 3: "a%20b", 4: "A|%E3%80%80B"}
     with state.begin() as tx:
-        tx.bindings.put(SCOPE, [replace(binding(number), key=key) for number, key in keys.items()], run_id=run, at=AT)
+        tx.bindings.put(
+            SCOPE, [structs.replace(binding(number), key=key) for number, key in keys.items()], run_id=run, at=AT
+        )
     state.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
 from sqlalchemy import Connection, event, text
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
@@ -45,7 +45,7 @@ def test_a_record_is_found_by_its_ids(state: State) -> None:
 def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     """A key hash means one record in each scope and stream."""
     fill(state)
-    other = replace(SCOPE, resource="order")
+    other = structs.replace(SCOPE, resource="order")
     with state.read_only() as tx:
         assert (tx.record_history.scopes(), tx.record_history.streams()) == ({SCOPE}, {STREAM})
         assert tx.record_history.records_with_keys([SCOPE, other], [STREAM], [2, 3]) == {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from msgspec import structs
 from tests.unit.state.samples import AT, start
 from tests.unit.state.upkeep.old_rows import NOW, purge
 
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 def entry(number: int, action: str = "records drop", person: str = "ann", **changes: Any) -> AuditEntry:
     with acting_as(Actor(person, "10.0.0.7", "asked")):
-        return replace(AuditEntry.new(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes)
+        return structs.replace(AuditEntry.new(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes)
 
 
 def put(state: State, *entries: AuditEntry) -> None:
@@ -42,7 +42,7 @@ def test_an_entry_is_kept_as_it_is(state: State) -> None:
     odd = entry(2, subject="record wms.lots a\0\udcff", before="waiting", error="x" * 9_999)
     put(state, kept, odd, entry(3, subject="é" * 9_999, person="é" * 999, reason="\0"))
     last, second, first = listed(state)
-    assert replace(first, id=0) == kept
+    assert structs.replace(first, id=0) == kept
     assert second.subject == r"record wms.lots a\x00\udcff"
     assert (len(second.error), last.subject) == (1_000, "é" * LONGEST_SUBJECT)
     assert (last.person, last.reason) == ("é" * LONGEST_NAME, r"\x00")
@@ -51,8 +51,8 @@ def test_an_entry_is_kept_as_it_is(state: State) -> None:
 def test_a_change_has_one_row(state: State) -> None:
     """What has begun gets its end, of which the first counts; a repeated transaction adds nothing."""
     begun = entry(1, outcome="begun")
-    refused = replace(begun, after={"done": 1}).ended_by(RefusedError("too many", hint="look"))
-    for each in (begun, begun, replace(refused, at=AT), begun, replace(begun, outcome="done")):
+    refused = structs.replace(begun, after={"done": 1}).ended_by(RefusedError("too many", hint="look"))
+    for each in (begun, begun, structs.replace(refused, at=AT), begun, structs.replace(begun, outcome="done")):
         put(state, each)
     (found,) = listed(state)
     assert (found.outcome, found.error, found.after, found.at) == ("refused", "too many; look", {"done": 1}, begun.at)
@@ -85,7 +85,7 @@ def test_entries_are_found(state: State) -> None:
 
 def test_entries_of_one_instant_are_each_on_one_page(state: State) -> None:
     """Their numbers decide the order."""
-    put(state, *(replace(entry(number), at=AT) for number in range(5)))
+    put(state, *(structs.replace(entry(number), at=AT) for number in range(5)))
     first = listed(state, limit=2)
     rest = listed(state, before=first[-1].id)
     assert [each.id for each in (*first, *rest)] == [5, 4, 3, 2, 1]
@@ -104,7 +104,7 @@ def test_a_killed_run_of_a_person_has_failed(state: State) -> None:
 
 def test_entries_stay_for_a_year(state: State, state_url: StateUrl) -> None:
     """However soon other rows go."""
-    old, young = (replace(entry(1), at=NOW - AUDIT_KEPT - days * timedelta(days=1)) for days in (1, -1))
+    old, young = (structs.replace(entry(1), at=NOW - AUDIT_KEPT - days * timedelta(days=1)) for days in (1, -1))
     put(state, old, young)
     assert purge(state, state_url).audit_entries_removed == 1
     assert [each.at for each in listed(state)] == [young.at]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests import sqlite_steps
 from tests.conftest import PIN
 from tests.examples import examples
@@ -67,7 +67,7 @@ def test_what_is_accepted_is_bound(state: State) -> None:
     )
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)
-        tx.bindings.put_accepted([accepted, replace(accepted, scope=OTHER)], run_id=run, at=AT)
+        tx.bindings.put_accepted([accepted, structs.replace(accepted, scope=OTHER)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [7]) == tx.bindings.get(OTHER, [7]) == {7: facts}
 
 
@@ -173,10 +173,13 @@ def test_contributions_to_records_that_were_created_again_are_found(state: State
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(number) for number in range(4)], run_id=run_id, at=AT)
         tx.bindings.put(
-            part, [replace(binding(number), payload={"price": number}) for number in range(4)], run_id=run_id, at=AT
+            part,
+            [structs.replace(binding(number), payload={"price": number}) for number in range(4)],
+            run_id=run_id,
+            at=AT,
         )
         tx.bindings.mark_deleted(SCOPE, [1, 2, 3], at=AT)
-        again = [replace(binding(number), target_id=f"new{number}") for number in (1, 2)]
+        again = [structs.replace(binding(number), target_id=f"new{number}") for number in (1, 2)]
         tx.bindings.put(SCOPE, again, run_id=run_id, at=AT)
         tx.bindings.remap_contributions(SCOPE, [0, 1, 2])
         tx.bindings.mark_unverified(part, [binding(2)])

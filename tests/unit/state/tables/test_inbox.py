@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from tests.unit.state.samples import AT
 
 from crossdock.state import NamedRecord, ReceivedWebhook, State
@@ -33,7 +33,7 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
 
 def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
     """Once the config is corrected, a webhook that is sent again gives its hints, and is listed no more."""
-    unreadable = replace(_received("a"), problem="/id is missing")
+    unreadable = structs.replace(_received("a"), problem="/id is missing")
     for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
         with state.begin() as tx:
             tx.inbox.receive([received], at=AT)
@@ -46,7 +46,7 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
         (first,) = tx.inbox.due_records(AT, OF, limit=5)
-        tx.inbox.retry_later([replace(first, due_at=LATER, attempts=1, error="unavailable")])
+        tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.due_records(AT, OF, limit=5) == []
         assert tx.inbox.next_due(OF) == LATER
         assert list(tx.inbox.failing_counts()) == [("shop.orders", 1)]
@@ -62,7 +62,7 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
         tx.inbox.add_records([ONE, TWO], at=AT)
         listed = tx.inbox.due_records(AT, OF, limit=5)
         tx.inbox.add_records([ONE], at=LATER)
-        again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
+        again = [structs.replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.due_records(LATER, OF, limit=5)
         assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
@@ -93,7 +93,7 @@ def test_webhooks_are_forgotten_by_age(state: State) -> None:
     """Old webhooks are removed, and their hints stay."""
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
-        tx.inbox.receive([replace(_received("b"), problem="/id is missing")], at=LATER)
+        tx.inbox.receive([structs.replace(_received("b"), problem="/id is missing")], at=LATER)
         assert tx.inbox.unreadable_webhooks(limit=5) == [
             UnreadableWebhook(LATER, "shop", "orders/updated", "/id is missing")
         ]

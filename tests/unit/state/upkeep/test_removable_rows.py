@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 from tests.unit.state.samples import SCOPE, binding
 from tests.unit.state.upkeep.old_rows import (
     AGES,
@@ -148,7 +147,7 @@ def test_a_file_for_a_partner_stays_while_its_operations_do(state: State, state_
 def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) -> None:
     """Operations have an age of their own, which is at least what the platform remembers."""
     settle(state, run(state), [item(1), item(2)], "delivered", at=YOUNG)
-    assert purge(state, state_url, replace(AGES, others=NOW)).operations_removed == 0
+    assert purge(state, state_url, structs.replace(AGES, others=NOW)).operations_removed == 0
 
 
 def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) -> None:

@@ -6,8 +6,9 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct, structs
 
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
@@ -31,8 +32,7 @@ _EXCEL = re.compile(r"sep=(.)\n")
 _CODE = re.compile(r"[A-Z0-9]{1,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
+class _Parsed(Struct, frozen=True):
     delimiter: str
     quote: str | None
     rows: Sequence[Sequence[str]]
@@ -52,9 +52,9 @@ def guess_delimited(sample: TextSample) -> Guess | None:
         return typed
     if named := _EXCEL.match(sample.text):
         rest = _parse_with(
-            replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None
+            structs.replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None
         )
-        found = [replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
+        found = [structs.replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
     else:
         found = [
             each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parse_with(sample, delimiter, quote))

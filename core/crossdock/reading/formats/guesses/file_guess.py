@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
@@ -45,8 +45,7 @@ _KEY = re.compile(
 _FORMATS: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)
 
 
-@dataclass(frozen=True, slots=True)
-class FileGuess:
+class FileGuess(Struct, frozen=True):
     """What is guessed of one file.
 
     Attributes:
@@ -136,8 +135,7 @@ def _guess_bytes(sample: Sample, name: str) -> Guess:
     return guess_single_column(text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     """The first rows of a file as its guessed layout reads them, whether there is an error, and what to say of it."""
 
     cells: Mapping[str, list[str]]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
 """Names of members and elements that may hold the number of records."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One key of a format.
 
     Attributes:
@@ -28,8 +28,7 @@ class Setting:
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(Struct, frozen=True):
     """The format of a file, and what was seen. `remarks` are sentences for the person who looks."""
 
     settings: Sequence[Setting]
@@ -40,16 +39,14 @@ class Guess:
         return {each.key: each.value for each in self.settings}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The first bytes of a file, unpacked. `is_whole` says whether these are all."""
 
     data: bytes
     is_whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TextSample:
+class TextSample(Struct, frozen=True):
     """The whole lines of a sample as text, and the setting of its encoding, which may be the default."""
 
     text: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from crossdock.reading.formats.guesses.guess import share_text
 
@@ -44,8 +45,7 @@ _NUMBERS: Sequence[tuple[str, Mapping[str, str]]] = (
 _SIGNS = (("leading", "[+-]?({})"), ("trailing", "({})[+-]?"), ("parentheses", r"\(?({})\)?"))
 
 
-@dataclass(frozen=True, slots=True)
-class ValueForm:
+class ValueForm(Struct, frozen=True):
     """How a column may be mapped: the keys of a form beside ``from``, what they rest on, and other ways to read it."""
 
     keys: Mapping[str, Any]

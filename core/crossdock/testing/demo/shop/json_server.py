@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec import Struct, field
+
 from crossdock.values import exact_json
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequest(Struct, frozen=True):
     """One request. *headers* has names in lower case; *body* is None without a body."""
 
     method: str
@@ -24,8 +24,7 @@ class ApiRequest:
     body: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ApiResponse:
+class ApiResponse(Struct, frozen=True):
     """An answer. *body* is a JSON value, or bytes that are sent unchanged."""
 
     status: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import count
+
+from msgspec import Struct, field
 
 CURRENCY = "EUR"
 LOCATION = 501
@@ -14,8 +15,7 @@ _TAX = Decimal("0.08")
 _CENT = Decimal("0.01")
 
 
-@dataclass(eq=False, slots=True)
-class Article:
+class Article(Struct, eq=False):
     id: int
     sku: str
     title: str
@@ -23,8 +23,7 @@ class Article:
     stock: int
 
 
-@dataclass(frozen=True, slots=True)
-class Buyer:
+class Buyer(Struct, frozen=True):
     """A customer. A guest has no *id*."""
 
     id: int | None
@@ -35,8 +34,7 @@ class Buyer:
     country: str = "DE"
 
 
-@dataclass(eq=False, slots=True)
-class OrderLine:
+class OrderLine(Struct, eq=False):
     id: int
     article: Article
     quantity: int
@@ -48,8 +46,7 @@ class OrderLine:
         return self.article.price * self.quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Struct, frozen=True):
     id: int
     carrier: str
     number: str
@@ -58,8 +55,7 @@ class Parcel:
     """Units by the id of the order line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refund:
+class Refund(Struct, frozen=True):
     """Units of one line that came back, and what was paid for them, with tax."""
 
     id: int
@@ -69,8 +65,7 @@ class Refund:
     tax: Decimal
 
 
-@dataclass(eq=False, slots=True)
-class ShopOrder:
+class ShopOrder(Struct, eq=False):
     """An order. Prices are without tax."""
 
     id: int

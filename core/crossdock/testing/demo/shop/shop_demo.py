@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.demo_folder import create_folder, set_variables, stable_port
@@ -22,8 +23,7 @@ Kind = Literal["shopify", "woocommerce"]
 CONFIG = "crossdock.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class ShopDemo:
+class ShopDemo(Struct, frozen=True):
     """The running demo.
 
     Attributes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from crossdock.config.project.project import Project
 from crossdock.sandbox import SandboxServer
@@ -52,8 +53,7 @@ class NightClock(SystemClock):
         self._waited_s += max(seconds, 0.0)
 
 
-@dataclass(slots=True)
-class WarehouseDemo:
+class WarehouseDemo(Struct):
     """The running demo.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from msgspec import structs
 from pydantic import ValidationError
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.app_tokens import Refusal
@@ -98,7 +98,7 @@ def test_a_public_app_that_the_merchant_gave_access(site: Site, tmp_path: Path) 
     public = {**APP, "app": "public", "scopes": ["read_orders", "read_products"], "tokens": str(tokens)}
     with pytest.raises(UnauthorizedError, match="crossdock connect"):
         read(shop_context(site, **public))
-    api = replace(shop_context(site, **public).settings.declared_api(), transport=transport(site.shop))
+    api = structs.replace(shop_context(site, **public).settings.declared_api(), transport=transport(site.shop))
     assert isinstance(api.auth, AuthorizationCodeAuth)
     api.auth.clock = site.clock
     attempt = BrowserAccess(api, api.auth, "http://127.0.0.1:1/callback")

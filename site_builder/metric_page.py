@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossdock.services.observability.metrics import METRICS, OF_RUNS
+from crossdock.services.observability.health_and_metrics import METRICS, OF_RUNS
 from site_builder.markdown_text import code, escaped, table
 
 

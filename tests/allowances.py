@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.request_allowance import Allowance, Priority
 from crossdock.values.clock import Clock
 
 
@@ -18,7 +18,7 @@ def allowance(
     """An allowance with a bucket of its own; without numbers it is never used up."""
     return Allowance(
         clock,
-        MemoryStore(clock, BucketState.of_estimate(configured(rate_per_s, burst))),
+        MemoryStore(clock, BucketState.from_estimate(configured(rate_per_s, burst))),
         ceiling=ceiling,
         priority=priority,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox.inbox_worker import InboxWorker
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 
 
 def work_on_hints(worker: InboxWorker, session: Session) -> None:
@@ -11,4 +11,4 @@ def work_on_hints(worker: InboxWorker, session: Session) -> None:
     for _ in range(5):
         due = session.state.run_read_only(lambda tx: worker.due_work(session.project, tx))
         for partners, streams in due.items():
-            worker.work(session, partners, streams)
+            worker.deliver_until_idle(session, partners, streams)

@@ -32,14 +32,14 @@ def make(folder: Path, text: Text, state: str = "sqlite:///state.db") -> Path:
     config = folder / "crossdock.yaml"
     config.write_text(yaml.safe_dump(_config(text) | {"state": state}, allow_unicode=True), encoding="utf-8")
     loaded = project.load(config)
-    loaded.init()
+    loaded.create_or_upgrade_state()
     rows = _Rows(text, datetime.now(UTC))
     engine = create_engine(loaded.state_url)
     with engine.begin() as connection:
         for table, found in rows.tables():
             connection.execute(insert(table), [_fitting(table, row) for row in found])
     engine.dispose()
-    _commands(StartedCommands(loaded.beside_spool("console"), loaded.pinned_tenant), text)
+    _commands(StartedCommands(loaded.folder_beside_spool("console"), loaded.pinned_tenant), text)
     return config
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 
 
 @contextmanager
 def quick_entry_points() -> Iterator[None]:
     """Find them so: again as soon as a package is added to a folder of Python's path, or removed from it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entry_points", lambda group: _found(group, tuple(map(_as_it_is, sys.path))))
+        patch.setattr(connector_registry, "entry_points", lambda group: _found(group, tuple(map(_as_it_is, sys.path))))
         yield
 
 

@@ -15,13 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config.declared_streams import DeclaredStream, StreamConfig
+    from crossdock.config.declarative_streams import DeclaredStream, StreamConfig
     from crossdock.config.schedules import Schedule
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
-    from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
+    from crossdock.mapping.row_order_columns import OrderBy
     from crossdock.mapping.stream_declaration import FailureLimits, GoneLimits
     from crossdock.resources import (
         Address,
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
     from crossdock.runs.plan_result import PlanListener, PlanResult
     from crossdock.runs.run_report import Report
     from crossdock.services.fleet.executors import ExecutorKind
-    from crossdock.services.scheduler.daemon import ScheduleTrigger
+    from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
     from crossdock.services.system_check.check import CheckResult, check
-    from crossdock.values.config_models import ConfigModel, SecretRef
+    from crossdock.values.config_base_types import ConfigModel, SecretRef
     from crossdock.values.progress import Progress
     from crossdock.values.records import RawBatch, Record
     from crossdock.values.tally import Tally
 
 _NAMES = {
-    "values.config_models": "ConfigModel SecretRef",
+    "values.config_base_types": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
     "mapping.stream_declaration": "FailureLimits GoneLimits",
-    "config.declared_streams": "DeclaredStream StreamConfig",
+    "config.declarative_streams": "DeclaredStream StreamConfig",
     "config.schedules": "Schedule",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
-    "mapping.ordering": "OrderBy",
+    "mapping.row_order_columns": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "values.records": "RawBatch Record",
     "runs.init_plan_and_run": "init plan run",
     "runs.run_report": "Report",
     "runs.plan_result": "PlanListener PlanResult",
     "services.fleet.executors": "ExecutorKind",
-    "services.scheduler.daemon": "ScheduleTrigger",
+    "services.scheduler.apscheduler_daemon": "ScheduleTrigger",
     "services.system_check.check": "CheckResult check",
     "values.progress": "Progress",
     "values.tally": "Tally",

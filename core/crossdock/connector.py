@@ -11,21 +11,21 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crossdock.errors import RecordError
-from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.mapping.declarative import MemberOverrides
-from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.own_external_ids import Ours
+from crossdock.mapping.external_id_recognition import Ours
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, partial_model
+from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.author_code import type_text
+from crossdock.values.author_code_errors import wrong_value_type
 from crossdock.values.records import JSON, RawBatch, Record
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_declaration import Api
     from crossdock.webhooks import Webhooks
     from crossdock.writing.targets.connector_target import ConnectorTarget
 
@@ -274,7 +274,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         made = self.to_resource(copied)
         kind = self._draft_model
         if not isinstance(made, kind | Mapping):
-            message = f"to_resource returned {type_text(made)} instead of {kind.__name__} or its members"
+            message = f"to_resource returned {wrong_value_type(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)

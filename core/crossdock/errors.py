@@ -181,7 +181,7 @@ class InternalError(CrossdockError):
     exit_code = 70
 
 
-def with_code(text: str, code: str | None) -> str:
+def add_code_to_first_line(text: str, code: str | None) -> str:
     """Return *text*, the text of an error, with its code at the end of the first line."""
     first, newline, others = text.partition("\n")
     return f"{first} [{code}]{newline}{others}" if code else text
@@ -189,7 +189,7 @@ def with_code(text: str, code: str | None) -> str:
 
 def text_with_code(error: CrossdockError) -> str:
     """Return the text of *error* with its code, as each place shows it to people."""
-    return with_code(str(error), error.code)
+    return add_code_to_first_line(str(error), error.code)
 
 
 def without_traceback(error: _Error) -> _Error:

@@ -35,7 +35,7 @@ def printable(text: str) -> str:
     return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
 
 
-def visible(text: str) -> str:
+def without_invisible_characters(text: str) -> str:
     """Return *text* without characters that nobody sees, and without blanks at its ends."""
     return text if text.isprintable() else _WITHOUT_WIDTH.sub("", text).strip(BLANKS)
 

@@ -29,7 +29,7 @@ from crossdock.values.field_types import (
     PlatformId,
     Text,
     Units,
-    minor_unit,
+    minor_unit_digits,
 )
 
 __all__ = [
@@ -90,8 +90,8 @@ class ResourceModel(BaseModel):
     def payload(self) -> dict[str, Any]:
         """Return the members by their wire names, without those that are None. A `Reference` is not converted."""
         return {
-            alias: value if type(value) in _SCALARS else _plain(value)
-            for name, alias in _members(type(self))
+            alias: value if type(value) in _SCALARS else _wire_value(value)
+            for name, alias in _wire_names_by_field(type(self))
             if (value := getattr(self, name)) is not None
         }
 
@@ -100,19 +100,19 @@ _SCALARS = frozenset({str, bool, int, Decimal})  # most members, handled first t
 
 
 @cache
-def _members(model: type[ResourceModel]) -> Sequence[tuple[str, str]]:
+def _wire_names_by_field(model: type[ResourceModel]) -> Sequence[tuple[str, str]]:
     return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 
-def _plain(value: object) -> object:
+def _wire_value(value: object) -> object:
     if isinstance(value, ResourceModel):
         return value.payload()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    return [_wire_value(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
     """Unit prices may have more decimals than the minor unit, but none in a currency without one."""
-    if currency is None or minor_unit(currency) != 0:
+    if currency is None or minor_unit_digits(currency) != 0:
         return
     for place, price in prices:
         if price is not None and price != price.to_integral_value():
@@ -172,7 +172,7 @@ class _Lines(ResourceModel, Generic[R, L]):
     items: Annotated[tuple[L, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _no_impossible_decimals(self) -> Self:
+    def _check_price_decimals(self) -> Self:
         prices = [(f"items/{n}/unitPrice", line.unit_price) for n, line in enumerate(self.items)]
         _check_minor_unit(self.currency, prices)
         return self
@@ -208,7 +208,7 @@ class ProductDraft(ResourceModel):
     active: StrictBool = True
 
     @model_validator(mode="after")
-    def _no_impossible_decimals(self) -> Self:
+    def _check_price_decimals(self) -> Self:
         _check_minor_unit(self.currency, [("unitPrice", self.unit_price)])
         return self
 

@@ -11,28 +11,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.config.http_settings import HttpSettings
     from crossdock.errors import ConfigError, RemoteError, UnavailableError
-    from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
+    from crossdock.mapping.external_id_recognition import NameForm, Ours
+    from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
-    from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
-    from crossdock.pacing.rate_limit import RateLimit
-    from crossdock.pacing.throttling import stated_wait_s
+    from crossdock.pacing.rate_limit_settings import RateLimit
+    from crossdock.pacing.throttling_wait import stated_wait_s
     from crossdock.reading.formats.delimited_layout import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
-    from crossdock.reading.sources.api import Api
-    from crossdock.reading.sources.api_client import ApiClient
-    from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+    from crossdock.reading.sources.api_declaration import Api
+    from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
     from crossdock.reading.sources.damaged_cell_warnings import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_archiving import ArchiveFolder
-    from crossdock.reading.sources.file_listing import check_intake
+    from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
-    from crossdock.reading.sources.file_wait import Wait
     from crossdock.reading.sources.graphql_errors import GraphQLError
-    from crossdock.reading.sources.joined_rows import Joined, JoinedFiles, Part, Rule
-    from crossdock.reading.sources.manifests import Manifest, MarkerTemplate
+    from crossdock.reading.sources.listing_of_complete_files import check_intake
+    from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
     from crossdock.reading.sources.overlap_paging import OverlappingPages
+    from crossdock.reading.sources.paginated_api_client import ApiClient
     from crossdock.reading.sources.pagination import (
         AfterId,
         CursorInBody,
@@ -47,7 +46,8 @@ if TYPE_CHECKING:
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
-    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+    from crossdock.reading.sources.wait_for_late_files import Wait
+    from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
@@ -56,45 +56,45 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_connection import OldAlgorithm
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
-    from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
-    from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
+    from crossdock.reading.wrappers.wrapping_and_unwrapping import Wrapped, WrappedIn
+    from crossdock.values.config_base_types import BaseUrl, ConfigPath, HostName, Name, SecretRef
     from crossdock.values.json_access import JsonAccess
     from crossdock.values.records import Proof
 
 _NAMES = {
-    "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",
-    "mapping.cursors": "Checkpoint Cursor Window windows",
+    "values.config_base_types": "BaseUrl ConfigPath HostName Name SecretRef",
+    "mapping.incremental_cursors": "Checkpoint Cursor Window windows",
     "errors": "ConfigError RemoteError UnavailableError",
     "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
-    "mapping.own_external_ids": "NameForm Ours",
+    "mapping.external_id_recognition": "NameForm Ours",
     "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
     "values.records": "Proof",
-    "pacing.rate_limit": "RateLimit",
-    "pacing.throttling": "stated_wait_s",
-    "reading.sources.api": "Api",
-    "reading.sources.api_client": "ApiClient",
-    "reading.sources.api_request": "ApiAnswer ApiRequest",
+    "pacing.rate_limit_settings": "RateLimit",
+    "pacing.throttling_wait": "stated_wait_s",
+    "reading.sources.api_declaration": "Api",
+    "reading.sources.paginated_api_client": "ApiClient",
+    "reading.sources.api_requests_and_answers": "ApiAnswer ApiRequest",
     "reading.sources.graphql_errors": "GraphQLError",
     "reading.sources.overlap_paging": "OverlappingPages",
     "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
     " PageNumber Paginator Stop",
-    "reading.transport.authorization_code": "AuthorizationCodeAuth",
+    "reading.transport.authorization_code_tokens": "AuthorizationCodeAuth",
     "reading.transport.client_assertions": "ClientAssertion SignatureAlgorithm",
     "reading.transport.http_auth": "BasicAuth BearerAuth HeaderAuth TimedAuth",
     "reading.transport.token_auth": "ClientCredentialsAuth LoginAuth RefreshTokenAuth",
     "reading.transport.proxy_and_certificates": "HttpConnection",
     "reading.sources.file_archiving": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
-    "reading.sources.file_listing": "check_intake",
+    "reading.sources.listing_of_complete_files": "check_intake",
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
-    "reading.sources.joined_rows": "Joined JoinedFiles Part Rule",
-    "reading.sources.file_wait": "Wait",
-    "reading.sources.manifests": "Manifest MarkerTemplate",
+    "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
+    "reading.sources.wait_for_late_files": "Wait",
+    "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
     "reading.sources.damaged_cell_warnings": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
@@ -102,7 +102,7 @@ _NAMES = {
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",
     "reading.transport.ssh_connection": "OldAlgorithm",
-    "reading.wrappers.wrapping": "Wrapped WrappedIn",
+    "reading.wrappers.wrapping_and_unwrapping": "Wrapped WrappedIn",
 }
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 

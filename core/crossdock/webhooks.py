@@ -44,7 +44,7 @@ from pydantic import Field, model_validator
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError
 from crossdock.platform.platform_config import Header
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_models import ConfigModel, Secret, SecretRef
+from crossdock.values.config_base_types import ConfigModel, Secret, SecretRef
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
 
@@ -188,9 +188,13 @@ class Webhooks(Generic[S]):
         hints: object = self.hints
         member: object = self.topic_member
         pattern: object = getattr(self.ping, "pattern", None)
-        if not (_all_are(self.schemes, WebhookScheme) and _all_are(self.secrets, Secret) and callable(hints)):
+        if not (
+            _is_list_of_type(self.schemes, WebhookScheme) and _is_list_of_type(self.secrets, Secret) and callable(hints)
+        ):
             raise TypeError("Webhooks are made of a list of WebhookScheme, a list of secrets and a function")
-        if not (_all_are(self.topic_headers, str) and isinstance(member, str) and _all_are(self.topics, str)):
+        if not (
+            _is_list_of_type(self.topic_headers, str) and isinstance(member, str) and _is_list_of_type(self.topics, str)
+        ):
             raise TypeError("topic_headers and topics of Webhooks must be lists of texts, and topic_member a text")
         if self.ping is not None and not isinstance(pattern, bytes):
             raise TypeError("ping of Webhooks must be a compiled pattern of bytes")
@@ -255,7 +259,7 @@ def _remove_all(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscripti
         api.remove(ctx, each)
 
 
-def _all_are(values: object, kind: type) -> bool:
+def _is_list_of_type(values: object, kind: type) -> bool:
     return isinstance(values, list | tuple) and all(isinstance(each, kind) for each in values)
 
 

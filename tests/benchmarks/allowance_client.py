@@ -23,7 +23,7 @@ from tests.benchmarks.allowance_server import Server
 from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 
 from crossdock.config.project.project import Project
-from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.pacing.request_allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
 from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
@@ -130,14 +130,14 @@ class Worker:
 
     def __enter__(self) -> Self:
         project, clock, job = self._project, SystemClock(), self._job
-        project.init()
+        project.create_or_upgrade_state()
         target, in_flight = PlatformTarget(project.platform), project.platform.in_flight
         with ExitStack() as opened:
-            self._state = state = opened.enter_context(project.exclusive_state())
+            self._state = state = opened.enter_context(project.open_state_exclusively())
             with state.begin() as tx:
                 run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)
-            bucket = opened.enter_context(project.open_bucket(target, clock, earlier))
+            bucket = opened.enter_context(project.open_rate_limit_bucket(target, clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))
             self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             run = DeliveringRun(state, run_id, clock, threading.Event())
@@ -152,7 +152,7 @@ class Worker:
         """Deliver what an earlier process left in the state, and the rest."""
         with self._state.begin() as tx:
             left = tx.intents.unsettled()
-        for _ in self.dispatcher.resume(left):
+        for _ in self.dispatcher.resume_unsettled_intents(left):
             """Nothing else is to be done while the target is unavailable."""
         done, job = self._begun(), self._job
         self.dispatcher.deliver(batches(job.first + done, job.count - done))
@@ -189,7 +189,7 @@ def _work(job: Job) -> None:
         sys.stdin.readline()
         cpu_s = time.process_time()
         worker.deliver()
-        cpu_s, estimate = time.process_time() - cpu_s, worker.allowance.estimate
+        cpu_s, estimate = time.process_time() - cpu_s, worker.allowance.limit_estimate
         limit = {"rate_per_s": estimate.rate_per_s, "burst": estimate.burst}
         _print({"delivered": worker.delivered, "cpu_s": cpu_s, **limit})
 

@@ -25,7 +25,7 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -39,7 +39,7 @@ class Batch:
     operations: list[Operation]
     settled: Sequence[Settlement] = ()
 
-    def write(self, tx: Transaction) -> None:
+    def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""
 
 

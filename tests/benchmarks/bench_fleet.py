@@ -20,10 +20,10 @@ from sqlalchemy import event
 from tests.benchmarks import results
 
 from crossdock.cli.main import _GARBAGE_AT
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import FleetSchedule
 from crossdock.state import ScheduledRun, StateUrl, parse_url
-from crossdock.state.fleet_database import FleetDatabase, JobFacts
+from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts
 from crossdock.testing.postgres_server import PostgresServer
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -66,25 +66,25 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
     """Store what is known of so many tenants, and take over."""
     names = [f"t{number:05}" for number in range(tenants)]
     jobs = [{"nightly": job(number, equal=equal)} for number in range(tenants)]
-    with closing(FleetDatabase(url)) as database, database.leading("before") as leader:
+    with closing(FleetDatabase(url)) as database, database.lead_fleet("before") as leader:
         leader.forget_tenants(list(database.job_facts_by_tenant()))
-        leader.write_jobs({name: [known(number)] for number, name in enumerate(names)})
+        leader.write_job_facts({name: [known(number)] for number, name in enumerate(names)})
     began, connections = time.perf_counter(), list[object]()
     with closing(FleetDatabase(url)) as database:
         event.listen(database._engine, "connect", lambda raw, _: connections.append(raw))
-        with database.leading("after"):
+        with database.lead_fleet("after"):
             facts, schedule = database.job_facts_by_tenant(), FleetSchedule()
             for name, configs in zip(names, jobs, strict=True):
-                schedule.put(name, configs, facts[name].values(), NOW)
+                schedule.add_or_replace_tenant(name, configs, facts[name].values(), NOW)
             calls = [
                 call
                 for name in list(schedule.pop_due_tenants(NOW))
-                if (call := schedule.next_call(name, NOW)) is not None
+                if (call := schedule.call_due_now(name, NOW)) is not None
             ]
             cold_s = time.perf_counter() - began
             began = time.perf_counter()
             for name in list(schedule.pop_due_tenants(NOW)):
-                schedule.next_call(name, NOW)
+                schedule.call_due_now(name, NOW)
             idle_s = time.perf_counter() - began
             opened = len(connections) + 1  # the first, with which the database was opened
     assert {call.tenant for call in calls} == {name for number, name in enumerate(names) if number % 2}

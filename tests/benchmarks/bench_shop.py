@@ -23,11 +23,11 @@ from tests.partners.shopify.fake_shop import FakeShopify
 from tests.partners.shopify.watched import WatchedShop
 
 from crossdock import RawBatch
-from crossdock.testing.connector_context import context
+from crossdock.testing.context_and_stream_reading import context
 from crossdock.testing.manual_clock import ManualClock
 from crossdock_connectors.shop.shopify import CONNECTOR
-from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.shopify.shop_reader import ShopifyReader
 
 PAGED = ("orders", "requests", "points", "minutes", "used, % (goal 95)", "throttled (goal 0)")
 BULK = ("orders", "MiB", "seconds", "file alone, seconds", "of which refunds, requests")
@@ -77,7 +77,7 @@ class _Shop:
         settings = {"base_url": "http://localhost", "token": f"file:{folder / 'token'}", "bulk": bulk}
         ctx = context(CONNECTOR, settings, transport=transport(self.watched), folder=folder, clock=self.clock)
         assert isinstance(ctx.settings, ShopifySettings)
-        read = [batch.rows for batch in ShopifyDialect(ctx.settings).orders(ctx, None) if isinstance(batch, RawBatch)]
+        read = [batch.rows for batch in ShopifyReader(ctx.settings).orders(ctx, None) if isinstance(batch, RawBatch)]
         return sum(len(rows) for rows in read if not isinstance(rows, Path))
 
 

@@ -117,7 +117,7 @@ def make(folder: Path, tenant: str, sizes: Sizes, *, base_url: str = NOWHERE, st
     (folder / "out").mkdir()
     config = folder / "crossdock.yaml"
     config.write_text(CONFIG.format(tenant=tenant, base_url=base_url, state=state), encoding="utf-8")
-    project.load(config).init()
+    project.load(config).create_or_upgrade_state()
     _write(folder, state, {table: rows() for table, rows in _tables(sizes).items()})
     return config
 
@@ -169,7 +169,7 @@ def tenants(folder: Path, number: int) -> Path:
 def start_command(config: Path) -> str:
     """Start a command as from the page of an action, wait for its end, and return its id."""
     loaded = project.load(config)
-    commands = StartedCommands(loaded.beside_spool("console"), loaded.pinned_tenant)
+    commands = StartedCommands(loaded.folder_beside_spool("console"), loaded.pinned_tenant)
     who, about, now = Actor("ada", "127.0.0.1", ""), ("runs",), datetime.now(UTC)
     started = commands.start(
         [config], ["runs"], about=about, last=commands.last_id(about), title="Runs", who=who, at=now

@@ -16,18 +16,18 @@ from unittest import mock
 
 from crossdock.cli import main as command
 from crossdock.errors import CrossdockError
-from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.request_allowance import Allowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs import active_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, make_intent
+from crossdock.writing.delivery.operations_and_intents import Operation, make_intent
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_writer import Chunk
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.delivery.state_writer import Chunk
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 BOUND_AT_ONCE = 10_000
@@ -41,7 +41,9 @@ class Answering(Senders):
             intent = batch.tasks[0].intent
             answer = Answer(201, {}, b'{"id":"prd_%d"}' % intent.id)
             self.results.put(
-                SendResult(batch, [outcomes.of_answer(answer, ExpectedRecord(intent.path))], answered=True)
+                SendResult(
+                    batch, [answer_outcomes.outcome_of_write(answer, ExpectedRecord(intent.path))], answered=True
+                )
             )
 
 

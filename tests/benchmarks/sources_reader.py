@@ -9,19 +9,19 @@ import pickle
 import sys
 from pathlib import Path
 
-from crossdock.reading.sources.api import Api
-from crossdock.reading.sources.api_client import ApiClient
+from crossdock.reading.sources.api_declaration import Api
+from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 QUERY = "query($after: String) { orders(after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }"
 
 
 def read(kind: str, port: str, kept: Path) -> int:
-    run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     if kept.exists():
         run.limits["shop"] = pickle.loads(kept.read_bytes())
     with ApiClient(Api(f"http://127.0.0.1:{port}"), run, "shop") as api:

@@ -18,17 +18,17 @@ from sqlalchemy import Engine, create_engine, delete, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.resources import ResourceName
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.state import Intent, RecordFilter, State, StateUrl, Transaction
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.writing.delivery import operator_decisions
 from crossdock.writing.delivery.senders import SendBatch, Senders
 
@@ -275,7 +275,7 @@ class World:
         shelves = self.books.shelves
         streams = [kind(shelves[kind.name], self.pulled) for kind in (Accounts, Customers, Invoices)]
         connector = Connector("chaos", "Chaos", ChaosSettings, lambda _settings: streams)
-        monkeypatch.setattr(registry, "load", lambda _name: connector)
+        monkeypatch.setattr(connector_registry, "load_connector", lambda _name: connector)
         monkeypatch.setenv("KEY", "k")
         path = folder / "c.yaml"
         path.write_text(
@@ -290,13 +290,13 @@ class World:
 
     def sync(self) -> Report | None:
         """A sync; None if a failpoint ended it."""
-        return self._run("sync", lambda: runner.sync(self.project, [], **self._kept()))
+        return self._run("sync", lambda: sync_and_replay.sync(self.project, [], **self._kept()))
 
     def replay(self) -> Report | None:
-        return self._run("replay", lambda: runner.replay(self.project, RecordFilter(), **self._kept()))
+        return self._run("replay", lambda: sync_and_replay.replay(self.project, RecordFilter(), **self._kept()))
 
     def _kept(self) -> dict[str, Any]:
-        return {"clock": self.clock, "progress": Silent(), "interrupt": self.interrupt}
+        return {"clock": self.clock, "progress": SilentProgress(), "interrupt": self.interrupt}
 
     def _run(self, kind: str, work: Any) -> Report | None:
         self.clock.advance(1)
@@ -314,7 +314,7 @@ class World:
 
     def mend(self, work: Any) -> None:
         """Change the state as ``crossdock records`` does."""
-        with self.project.exclusive_state() as state:
+        with self.project.open_state_exclusively() as state:
             state.run_transaction(work)
 
     def resolve(self, chosen: Iterable[str] = RESOURCE) -> int:
@@ -336,7 +336,7 @@ class World:
                     operator_decisions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
             return len(found)
 
-        with self.project.exclusive_state() as state:
+        with self.project.open_state_exclusively() as state:
             return state.run_transaction(decide)
 
     def drop(self, stream: str) -> None:
@@ -348,7 +348,7 @@ class World:
                 tx.dead_letters.rejected_matching(choice),
                 tx.waiting_records.matching(choice),
             )
-            operator_decisions.drop(tx, *found, [], at=self.clock.now())
+            operator_decisions.drop_records(tx, *found, [], at=self.clock.now())
 
         self.mend(drop)
 

@@ -14,9 +14,9 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
-from crossdock.mapping.cursors import Checkpoint, Cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
-from crossdock.runs import read_parts
+from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
 
 Way = Literal["marked", "named", "listed"]
@@ -136,7 +136,7 @@ def nothing_deleted_stays(folder: Path, url: StateUrl, *, way: Way, on_gone: OnG
     random, happened = Random(seed), Counter[str]()
     with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
         in_parts = random.random() < 0.5
-        patch.setattr(read_parts, "PART_ROWS", PART if in_parts else 1_000)
+        patch.setattr(parts_between_checkpoints, "PART_ROWS", PART if in_parts else 1_000)
         vendor = Vendor(random)
         bench.begin([STREAMS[way](vendor, on_gone)])
         for _ in range(7):

@@ -26,12 +26,12 @@ from tests.chaos.scripted import Scripted
 from tests.servers import require
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)  # so that a year ends meanwhile
 KEYS = 6
@@ -293,11 +293,11 @@ class Stage:
         return ""
 
     def _sync(self, case: Case, clock: ManualClock, *, declares: bool) -> Report:
-        report = runner.sync(
+        report = sync_and_replay.sync(
             project.load(self._config(case, declares=declares)),
             [],
             clock=clock,
-            progress=Silent(),
+            progress=SilentProgress(),
             interrupt=threading.Event(),
         )
         self.told[report.exit_code] += 1

@@ -65,29 +65,29 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
-    "intents_added": Failpoint("crossdock.state.tables.intents", "Intents.add", "stream", filled=1),
-    "committed": Failpoint("crossdock.writing.delivery.senders", "Senders.put", "turn", _BOTH, filled=1),
+    "intents_added": Failpoint("crossdock.state.tables.delivery_intents", "Intents.add", "stream", filled=1),
+    "committed": Failpoint("crossdock.writing.delivery.senders", "Senders.send_batches", "turn", _BOTH, filled=1),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.writing.delivery.settlement", "write", "turn", _BOTH, filled=1),
-    "settled": Failpoint("crossdock.writing.delivery.turn_writer", "TurnWriter.commit", "turn", filled=1),
+    "settled": Failpoint("crossdock.writing.delivery.state_writer", "TurnWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
-    "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.finish", "stream", _BOTH),
-    "files_finished": Failpoint("crossdock.runs.intake_log", "StateIntake.finish", "stream", _BOTH),
+    "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
+    "files_finished": Failpoint("crossdock.runs.intake_log", "StateIntake.mark_accepted_finished", "stream", _BOTH),
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),
 }
 
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
-    "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
+    "received": Failpoint("crossdock.state.tables.webhook_inbox", "Inbox.receive", "turn"),
     "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._write", "turn"),
     "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecordDelivery.deliver", "turn", _BOTH),
-    "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
+    "hints_removed": Failpoint("crossdock.state.tables.webhook_inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
 }
 """``received``: written and not committed. ``stored``: committed and not answered. ``fetching``: answered, and not
 delivered or not settled."""
 
 
 MIGRATING: Mapping[str, Failpoint] = {
-    "wave_begun": Failpoint("crossdock.state.tables.migrations", "Migrations.add_run", "night", _BOTH),
+    "wave_begun": Failpoint("crossdock.state.tables.system_migrations", "Migrations.add_run", "night", _BOTH),
     "undo_begun": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.begin", "night", _BOTH),
     "undo_ended": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.end", "night", _BOTH),
     "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_correction_writer", "night", _BOTH),

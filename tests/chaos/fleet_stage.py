@@ -91,7 +91,7 @@ class FleetStage:
         path = self.config(name)
         path.write_text(yaml.safe_dump(config | sections, sort_keys=False), encoding="utf-8")
         loaded = project.load(self.base, path)
-        loaded.init()
+        loaded.create_or_upgrade_state()
         with closing(loaded.open_state()) as opened, opened.begin() as tx:
             tx.scheduled_runs.register_job(JOB, self.due - timedelta(hours=1))
 

@@ -19,7 +19,7 @@ from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.platform.retry_settings import Retry
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_declaration import Api
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, ApiRequest, Paginator, RateLimit
 from crossdock.targets import (

@@ -24,11 +24,11 @@ from crossdock import Context, OrderBy, RawBatch, Record, Stream
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.inbox.inbox_worker import InboxWorker
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.sources import Checkpoint
 from crossdock.state import ReceivedWebhook, StateUrl
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.webhooks import Webhooks
 
 Listing = Literal["all", "changes", "snapshot"]
@@ -122,7 +122,7 @@ class HintedShop:
             [Customers(self.shop, listing, versioned=versioned, meanwhile=self._meanwhile)],
             webhooks=Webhooks([], [], lambda _: ()),
         )
-        self._worker = InboxWorker(bench.clock, Silent, threading.Event(), lambda *_: None)
+        self._worker = InboxWorker(bench.clock, SilentProgress, threading.Event(), lambda *_: None)
         self._session: Session | None = None
         self._is_busy = threading.local()
 
@@ -131,7 +131,7 @@ class HintedShop:
         project = self._bench._project
         assert project is not None
         with (
-            mock.patch.object(inbox_worker, "IDLE_S", 0.0),
+            mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0),
             open_session(project, self._bench.clock, width=2) as session,
         ):
             self._session = session
@@ -150,7 +150,11 @@ class HintedShop:
         project = self._bench._project
         assert project is not None
         opened, is_over = open_session(project, self._bench.clock, width=2), threading.Event()
-        with mock.patch.object(inbox_worker, "IDLE_S", 0.0), opened as session, ThreadPoolExecutor(3) as pool:
+        with (
+            mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0),
+            opened as session,
+            ThreadPoolExecutor(3) as pool,
+        ):
             for number in range(CREATED):
                 self.shop.change(f"C{number}")
 
@@ -217,7 +221,7 @@ class HintedShop:
     def _nightly(self, session: Session) -> None:
         project = self._bench._project
         assert project is not None
-        report = ActiveRun(session, Silent(), threading.Event()).execute(project.selected_streams([]))
+        report = ActiveRun(session, SilentProgress(), threading.Event()).execute(project.selected_streams([]))
         assert (report.errors, report.balanced) == ({}, True), report.errors
 
     def _work(self, session: Session) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from crossdock.sources import Api, RateLimit
-from crossdock.testing.example_source import without_waits
+from crossdock.testing.example_record_source import without_waits
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 

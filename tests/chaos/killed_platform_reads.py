@@ -23,8 +23,8 @@ from tests.waiting import eventually
 from crossdock.client import Client, Product
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 
 PATH = "/api/v1/catalog/products"
 PAGE = 50
@@ -54,7 +54,7 @@ class Copier:
 
     def begin(self, records: int) -> None:
         """Create the records, the config and the state."""
-        auth = {"kind": "api_key", "token": private_file(self.folder / "key", self.server.sandbox.new_key())}
+        auth = {"kind": "api_key", "token": write_private_file(self.folder / "key", self.server.sandbox.new_key())}
         rate = {"per_minute": UNPACED.per_minute, "burst": UNPACED.burst}
         stream = {
             "read": "product",
@@ -150,7 +150,7 @@ def killed_reads(folder: Path, *, seed: int, records: int, kills: int) -> Counte
         assert copier.copies() == copier.names, f"seed {seed}"
         created = Counter(
             each["body"]["externalId"]
-            for each in sandbox_effects.list_effects(project.load(folder / "c.yaml").platform)
+            for each in sandbox_effects_comparison.list_effects(project.load(folder / "c.yaml").platform)
             if each["operation"] == "create"
         )
         assert set(created.values()) == {1}, f"seed {seed}"

@@ -31,8 +31,8 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 
 JOB = {"schedule": {"time_zone": "UTC", "every": "1d"}}
 
@@ -83,14 +83,14 @@ class ListenStage:
     def __post_init__(self) -> None:
         self.port = free_port()
         self.config = self.folder / "c.yaml"
-        self._token = private_file(self.folder / "key", self.platform.sandbox.new_key())
+        self._token = write_private_file(self.folder / "key", self.platform.sandbox.new_key())
         self.configure(self.secret)
         done = in_process(self.config, "init", environment={})
         assert done.exit_code == 0, done.stderr
 
     def configure(self, *texts: str) -> None:
         """Write the config with these secrets."""
-        files = [private_file(self.folder / f"secret-{next(self._numbers)}", text) for text in texts]
+        files = [write_private_file(self.folder / f"secret-{next(self._numbers)}", text) for text in texts]
         document = {
             "platform": {
                 "base_url": self.platform.base_url,
@@ -155,7 +155,7 @@ class ListenStage:
     # ---- the platform
 
     def effects(self) -> list[dict[str, Any]]:
-        return list(sandbox_effects.list_effects(self.project.platform))
+        return list(sandbox_effects_comparison.list_effects(self.project.platform))
 
     def stored(self) -> Counter[str]:
         """What the platform has, by its witness: a text for each record that tells its version."""

@@ -29,14 +29,14 @@ from tests.chaos.scripted import Scripted
 from crossdock.config.project import project
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.reading.sources import api_client
+from crossdock.reading.sources import paginated_api_client
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import read_parts, runner
+from crossdock.runs import parts_between_checkpoints, sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 KINDS = (
     "page_number",
@@ -455,8 +455,8 @@ class _Read(Project, frozen=True):
 
     transport: httpx.BaseTransport | None = None
 
-    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
-        return Project.bind(self, wanted, targets=targets, run=replace(run, transport=self.transport))
+    def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
+        return Project.bind_streams(self, wanted, targets=targets, run=replace(run, transport=self.transport))
 
 
 @dataclass(slots=True)
@@ -478,7 +478,7 @@ class Stage:
         empty(self.url)
         platform, clock = Platform(keys=True), ManualClock()
         self.server.answer = platform.answer
-        self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
+        self.patch.setattr(parts_between_checkpoints, "PART_ROWS", case.part_rows)
         api = Api(case, lambda: clock.now() + timedelta(seconds=case.ahead_s))
         read = self._project(case, api)
         for _ in range(3 if case.removes and case.number else 0):
@@ -537,7 +537,7 @@ class Stage:
 def sync(read: Project, clock: ManualClock) -> Report:
     """A run an hour after the last one."""
     clock.advance(3_600)
-    return runner.sync(read, [], clock=clock, progress=Silent(), interrupt=threading.Event())
+    return sync_and_replay.sync(read, [], clock=clock, progress=SilentProgress(), interrupt=threading.Event())
 
 
 def _wrong(platform: Platform, wanted: Mapping[int, Item]) -> str:
@@ -552,7 +552,7 @@ def _wrong(platform: Platform, wanted: Mapping[int, Item]) -> str:
 def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
-        patch.setattr(api_client, "USUAL_PAGE_LIMITS", frozenset(PAGE_LIMITS))
+        patch.setattr(paginated_api_client, "USUAL_PAGE_LIMITS", frozenset(PAGE_LIMITS))
         create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
         yield Stage(folder, url, server, patch)
 

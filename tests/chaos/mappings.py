@@ -21,20 +21,20 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.printable import BLANKS
-from crossdock.runs import dry_run, runner
+from crossdock.runs import dry_run, sync_and_replay
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import planner as planning
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, create_or_upgrade
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 from crossdock.values.records import LINE, REASONS
 from crossdock.webhooks import Webhooks
@@ -87,7 +87,7 @@ class Bench:
             lambda _settings: list(streams),
             **{"webhooks": lambda _settings: webhooks, **facts},
         )
-        self.patch.setattr(registry, "load", lambda _name: connector)
+        self.patch.setattr(connector_registry, "load_connector", lambda _name: connector)
         path = self.folder / "c.yaml"
         path.write_text(
             f"platform: {{base_url: {self.server.base_url}, tenant: acme, auth: {{kind: api_key, token: env:KEY}}}}\n"
@@ -112,21 +112,21 @@ class Bench:
             withheld=lambda _: None,
         )
         assert self._project is not None
-        planned = dry_run.plan(self._project, [], sink, clock=self.clock, progress=Silent())
+        planned = dry_run.plan(self._project, [], sink, clock=self.clock, progress=SilentProgress())
         assert all(each.__traceback__ is None for each in planned.errors.values()), "it keeps what was read"
         return planned, fates
 
     def sync(self) -> Report:
         assert self._project is not None
-        return runner.sync(self._project, [], **self._kept())
+        return sync_and_replay.sync(self._project, [], **self._kept())
 
     def replay(self) -> Report:
         assert self._project is not None
-        return runner.replay(self._project, RecordFilter(), **self._kept())
+        return sync_and_replay.replay(self._project, RecordFilter(), **self._kept())
 
     def _kept(self) -> dict[str, Any]:
         self.clock.advance(1)
-        return {"clock": self.clock, "progress": Silent(), "interrupt": threading.Event()}
+        return {"clock": self.clock, "progress": SilentProgress(), "interrupt": threading.Event()}
 
     def fates(self) -> Fates:
         """What the state says; fails where a record is in two places."""

@@ -25,12 +25,12 @@ from tests.waiting import WITHIN_S
 CROSSDOCK = ("-m", "crossdock")
 NOWHERE = Path(os.devnull)
 _IMPORTED = (
-    *("crossdock.cli.main", "crossdock.cli.init_and_check", "crossdock.cli.sync", "crossdock.runs.runner"),
+    *("crossdock.cli.main", "crossdock.cli.init_and_check", "crossdock.cli.sync", "crossdock.runs.sync_and_replay"),
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
     *(
-        "crossdock.cli.service",
-        "crossdock.services.inbox.receiver",
-        "crossdock.services.scheduler.daemon",
+        "crossdock.cli.scheduler_and_webhook_service",
+        "crossdock.services.inbox.webhook_receiver",
+        "crossdock.services.scheduler.apscheduler_daemon",
         "crossdock.sandbox.server",
     ),
     *("crossdock.runs.platform_source", "crossdock_connectors.shop.shopify", "psycopg", "pytest", __name__),

@@ -27,11 +27,11 @@ from tests.partners.woocommerce.shop_order_views import order_view
 from tests.partners.woocommerce.shop_orders import Order as WooOrder
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing import context
-from crossdock.testing.connector_context import read
-from crossdock.values.field_types import minor_unit
+from crossdock.testing.context_and_stream_reading import read
+from crossdock.values.field_types import minor_unit_digits
 
 ROUNDS = 4
 AT_ONCE = 8  # orders of one shop
@@ -45,7 +45,7 @@ def total_of(draft: Mapping[str, Any]) -> Decimal:
 
 
 def unit_of(currency: str) -> Decimal:
-    return Decimal(1).scaleb(-(minor_unit(currency) or 0))
+    return Decimal(1).scaleb(-(minor_unit_digits(currency) or 0))
 
 
 @dataclass
@@ -266,7 +266,7 @@ class WooTrial:
         return order_view(order, self.shop.settings)
 
     def read(self) -> None:
-        connector = load("woocommerce")
+        connector = load_connector("woocommerce")
         given = {"base_url": "https://shop.example", "consumer_key": "env:CONSUMER_KEY"}
         with mock.patch.dict(os.environ, _KEYS):
             run = context(

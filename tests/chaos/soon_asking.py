@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 from crossdock.reading.sources import retried_requests
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.scheduler import daemon, monitored_scheduler
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.scheduler import apscheduler_daemon, monitored_scheduler
 from crossdock.state import open_state
 
 SOON_ASKING = ("-P", __file__)
@@ -28,10 +28,10 @@ SOON_ASKING = ("-P", __file__)
 
 def main() -> None:
     retried_requests.BASE_PAUSE_S = 0.02
-    daemon.LOOK_S, daemon.SIGNAL_S = 0.2, 0.05
+    apscheduler_daemon.LOOK_S, apscheduler_daemon.SIGNAL_S = 0.2, 0.05
     monitored_scheduler.REPORT_S = 0.1
-    inbox_worker.IDLE_S, inbox_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
-    inbox_worker.SLOW_S = 0.5
+    webhook_record_delivery.IDLE_S, webhook_record_delivery.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
+    webhook_record_delivery.SLOW_S = 0.5
     if "--fleet" in sys.argv:
         from crossdock.services.fleet import fleet_service
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from crossdock.reading.transport import httpcore_client
-from crossdock.writing.delivery import turn_writer
+from crossdock.writing.delivery import state_writer
 
 WRITING, THREADS = "CHAOS_WRITING", 64
 
@@ -39,7 +39,7 @@ def _mark_writes(path: Path) -> None:
 
 
 def main() -> None:
-    turn_writer.LEAVE_AT_MOST_S = turn_writer.LEAVE_WITHIN_S
+    state_writer.LEAVE_AT_MOST_S = state_writer.LEAVE_WITHIN_S
     _mark_writes(Path(os.environ[WRITING]))
     runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 

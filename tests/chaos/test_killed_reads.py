@@ -8,7 +8,7 @@ import pytest
 from tests.chaos import killed_reads
 from tests.chaos.chance import chaos_seed
 
-from crossdock.runs.read_parts import PART_ROWS
+from crossdock.runs.parts_between_checkpoints import PART_ROWS
 
 
 @pytest.mark.nightly

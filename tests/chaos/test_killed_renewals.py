@@ -14,7 +14,7 @@ from tests.partners.token_project import READ, TokenProject
 from tests.partners.token_vendor import TokenVendor
 from tests.waiting import WITHIN_S
 
-from crossdock.reading.sources.account_owner_consent import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserConsentAttempt
 from crossdock.sources import Api
 
 
@@ -28,9 +28,9 @@ def test_a_kill_in_a_renewal(tmp_path: Path, at: str, grace: bool, survives: boo
     with serving(PartnerServer(vendor)) as server:
         project = TokenProject(tmp_path, server.url)
         auth = project.auth(server.url)
-        attempt = BrowserAccess(Api(server.url, auth), auth, "http://127.0.0.1:1/callback")
+        attempt = BrowserConsentAttempt(Api(server.url, auth), auth, "http://127.0.0.1:1/callback")
         attempt.accept_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
-        attempt.exchange_code()
+        attempt.exchange_code_and_store_tokens()
         vendor.expire()
         before = project.stored()
         process = processes.start(project.command(*READ), {**os.environ, "KEY": "k"})

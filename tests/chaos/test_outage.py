@@ -20,7 +20,7 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -100,7 +100,7 @@ class Chunk:
     operations: list[Operation]
     settled: Sequence[Settlement] = ()
 
-    def write(self, tx: Transaction) -> None:
+    def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""
 
 

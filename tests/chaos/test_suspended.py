@@ -21,7 +21,7 @@ from tests.waiting import eventually
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import StateUrl
-from crossdock.writing.delivery.turn_writer import LEAVE_WITHIN_S
+from crossdock.writing.delivery.state_writer import LEAVE_WITHIN_S
 
 __all__ = ["starter"]  # a fixture
 

@@ -17,8 +17,8 @@ from tests.e2e.project_folder import UNPACED
 from crossdock.client import Client, Product
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 
 
 def taken_over(folder: Path, *, records: int, kills: int) -> None:
@@ -65,7 +65,7 @@ def _syncs(folder: Path, server: SandboxServer, random: Random, wanted: list[str
     platform = {
         "base_url": server.base_url,
         "tenant": server.tenant,
-        "auth": {"kind": "api_key", "token": private_file(folder / "key", server.sandbox.new_key())},
+        "auth": {"kind": "api_key", "token": write_private_file(folder / "key", server.sandbox.new_key())},
         "rate": {"per_minute": UNPACED.per_minute, "burst": UNPACED.burst},
         "in_flight": 5,
     }
@@ -83,4 +83,4 @@ def _syncs(folder: Path, server: SandboxServer, random: Random, wanted: list[str
 
 
 def _effects(folder: Path) -> list[dict[str, Any]]:
-    return list(sandbox_effects.list_effects(project.load(folder / "c.yaml").platform))
+    return list(sandbox_effects_comparison.list_effects(project.load(folder / "c.yaml").platform))

@@ -26,10 +26,10 @@ from tests.unit.cli.conftest import CommandLine
 
 from crossdock.client import Customer, Product
 from crossdock.resources import ShippingAddress
-from crossdock.runs import runner
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.runs import sync_and_replay
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 ADDRESSES = {
     "read": "order",
@@ -92,7 +92,7 @@ class TwoWays:
         plain = {
             "kind": "http_json",
             "base_url": server.url,
-            "auth": {"kind": "header", "name": "Api-Key", "value": private_file(erp.folder / "key", API_KEY)},
+            "auth": {"kind": "header", "name": "Api-Key", "value": write_private_file(erp.folder / "key", API_KEY)},
             "pagination": {"kind": "cursor_in_body", "path": "next_cursor"},
             "rate": {"per_minute": 600_000, "burst": 10_000},
             "target": {
@@ -113,7 +113,9 @@ class TwoWays:
     def night(self) -> Counter[str]:
         """A sync; how many records it wrote and rejected."""
         self.erp.clock.advance(3600)
-        report = runner.sync(self.erp.project, [], clock=self.erp.clock, progress=Silent(), interrupt=threading.Event())
+        report = sync_and_replay.sync(
+            self.erp.project, [], clock=self.erp.clock, progress=SilentProgress(), interrupt=threading.Event()
+        )
         assert report.exit_code in {0, 1}, report.errors
         assert report.balanced
         done = Counter[str]()

@@ -15,8 +15,8 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
-from crossdock.mapping.cursors import Checkpoint, Cursor, instant_cursor, windows
-from crossdock.runs import read_parts
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, instant_cursor, windows
+from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
 
 PAGE, PART = 3, 4  # rows
@@ -155,7 +155,7 @@ def nothing_is_lost_or_stale(folder: Path, url: StateUrl, *, seed: int, runs: in
     random, (way, order) = Random(seed), WAYS[seed % len(WAYS)]
     happened = {"errors": 0, "pages": 0, "parts": 0}
     with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_parts, "PART_ROWS", PART)
+        patch.setattr(parts_between_checkpoints, "PART_ROWS", PART)
         vendor = Vendor(
             bench,
             random,
@@ -218,7 +218,7 @@ def stopped_load(folder: Path, url: StateUrl, *, pages: int, stops: int) -> tupl
     """
     random, begin = Random(pages), datetime(2025, 1, 1, tzinfo=UTC)
     with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_parts, "PART_ROWS", PAGE)
+        patch.setattr(parts_between_checkpoints, "PART_ROWS", PAGE)
         vendor = Vendor(bench, random, order="changed", resolution=timedelta(seconds=1), skew=timedelta())
         for number in range(pages * PAGE):
             at = begin + timedelta(minutes=number)

@@ -28,10 +28,10 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.runs import dry_run, runner
+from crossdock.runs import dry_run, sync_and_replay
 from crossdock.runs.plan_result import PlanListener
 from crossdock.sandbox import SandboxServer
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
@@ -39,7 +39,7 @@ from crossdock.state.db import schema
 from crossdock.state.upkeep import purge
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)
 DUE = BEGIN.replace(hour=2, minute=30)
@@ -118,7 +118,7 @@ class Site:
     def __post_init__(self) -> None:
         self._key = self.platform.sandbox.new_key(self.tenant)
         self.loaded = self.configure()
-        self.loaded.init()
+        self.loaded.create_or_upgrade_state()
 
     def configure(self, words: str = "") -> Project:
         """The config with another mapping of customers, whose names begin with *words*."""
@@ -132,7 +132,9 @@ class Site:
     def sync(self) -> dict[str, Any]:
         """Run all streams; their accounts."""
         self.setenv("CROSSDOCK_API_KEY", self._key)
-        report = runner.sync(self.loaded, [], clock=self.clock, progress=Silent(), interrupt=threading.Event())
+        report = sync_and_replay.sync(
+            self.loaded, [], clock=self.clock, progress=SilentProgress(), interrupt=threading.Event()
+        )
         assert report.balanced
         accounts = {name: account | dict.fromkeys(INPUT) for name, account in report.accounts().items()}
         return {"exit": report.exit_code, "errors": sorted(report.errors), **accounts}
@@ -140,7 +142,7 @@ class Site:
     def plan(self) -> tuple[Counter[str], set[str]]:
         """What a sync would do, and which streams it would refuse."""
         ignore = [lambda _: None] * 6
-        planned = dry_run.plan(self.loaded, [], PlanListener(*ignore), clock=self.clock, progress=Silent())
+        planned = dry_run.plan(self.loaded, [], PlanListener(*ignore), clock=self.clock, progress=SilentProgress())
         return Counter(planned.operations), set(planned.errors)
 
     def serve(self) -> None:
@@ -150,7 +152,7 @@ class Site:
         facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "workers": workers}
         with closing(MonitoredScheduler(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
             for _ in range(2):
-                service.poll()
+                service.report_and_start_runs()
                 service.apply_retention()
                 self.clock.advance(timedelta(hours=2).total_seconds())
         self.clock.advance((NIGHT - (self.clock.now() - DUE) % NIGHT).total_seconds())
@@ -173,9 +175,9 @@ class Site:
     def purge(self) -> int:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
-        with self.loaded.exclusive_state() as state:
+        with self.loaded.open_state_exclusively() as state:
             purged, is_whole = purge.purge_in_batches(
-                state, PurgeTimes.at(now, timedelta(), keys_kept_s=3600), batches=10_000
+                state, PurgeTimes.from_age(now, timedelta(), keys_kept_s=3600), batches=10_000
             )
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__struct_fields__)
@@ -315,7 +317,7 @@ def a_state_stays_small(
         for _ in range(scheduled_runs // 2):
             _same_night(exports, site.clock.now())
             site.serve()
-        with closing(site.loaded.open_state(read_only=True)) as opened, opened.read_only() as tx:
+        with closing(site.loaded.open_state(read_only=True)) as opened, opened.begin_read_only() as tx:
             size = tx.state_size.size()
         halves.append((counted(site.loaded.state_url), size))
     (half, half_size), (whole, whole_size) = halves

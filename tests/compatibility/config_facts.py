@@ -8,12 +8,14 @@ from typing import Any
 
 from tests.compatibility.facts import LIMIT, LIMITS, REQUIRED, Fact
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 
 
 def schema() -> dict[str, Any]:
-    return config_schema({name: registry.load(name).settings for name in registry.available()})
+    return config_schema(
+        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+    )
 
 
 def config_facts(schema: Mapping[str, Any]) -> set[Fact]:

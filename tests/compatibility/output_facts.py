@@ -12,8 +12,8 @@ from tests.compatibility.facts import Fact
 
 from crossdock.cli.main import cli
 from crossdock.sandbox import SandboxServer
-from crossdock.services.observability import metrics
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.services.observability import health_and_metrics
+from crossdock.testing.sandbox_syncs import write_private_file
 
 COMMANDS = ("init", "check", "plan", "sync", "runs", "show", "trace 1", "records list", "jobs list")
 _VARYING = {"slowest_steps"}  # there is one for what took time
@@ -26,10 +26,10 @@ def output_facts(folder: Path) -> set[Fact]:
 
 
 def _metrics() -> Iterator[Fact]:
-    for name, (_, labels) in metrics.METRICS.items():
+    for name, (_, labels) in health_and_metrics.METRICS.items():
         yield f"crossdock_{name}", "metric"
         yield from ((f"crossdock_{name}", f"label {label}") for label in labels)
-    yield from ((f"crossdock_{name}", "label tenant") for name in metrics.OF_RUNS)
+    yield from ((f"crossdock_{name}", "label tenant") for name in health_and_metrics.OF_RUNS)
 
 
 def _members(folder: Path) -> Iterator[Fact]:
@@ -61,7 +61,7 @@ def _project(folder: Path, server: SandboxServer) -> Path:
         "platform": {
             "base_url": server.base_url,
             "tenant": server.tenant,
-            "auth": {"kind": "api_key", "token": private_file(folder / "key", server.sandbox.new_key())},
+            "auth": {"kind": "api_key", "token": write_private_file(folder / "key", server.sandbox.new_key())},
         },
         "state": f"sqlite:///{folder / 'state.db'}",
         "connections": {

@@ -14,8 +14,8 @@ import crossdock
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.sandbox import SandboxServer
+from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.config_file import Document, read
-from crossdock.values.config_models import ConfigModel
 
 
 class Part(ConfigModel):
@@ -36,7 +36,7 @@ def document(folder: Path, text: str) -> Document:
 def test_a_renamed_key_works_with_a_warning_at_its_place(tmp_path: Path) -> None:
     """The warning names file, line, column, and the present name."""
     found = document(tmp_path, "parts:\n- name: one\n- title: two\n")
-    assert [part.name for part in found.check(Whole, found.data).parts] == ["one", "two"]
+    assert [part.name for part in found.validated_as_model(Whole, found.data).parts] == ["one", "two"]
     (warning,) = found.warnings
     assert warning.startswith(f"{tmp_path / 'c.yaml'}:3:3: parts.1.title: is called 'name' now; rename it")
 
@@ -45,7 +45,7 @@ def test_both_names_of_a_key_are_refused(tmp_path: Path) -> None:
     """Otherwise one of the values would be ignored."""
     found = document(tmp_path, "parts:\n- {name: one, title: two}\n")
     with pytest.raises(ConfigError, match="is the former name of 'name', which is set as well: remove one of them"):
-        found.check(Whole, found.data)
+        found.validated_as_model(Whole, found.data)
 
 
 def test_checks_and_runs_warn_about_a_renamed_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from tests.compatibility.facts import HERE, Break, Declared, Fact, breaks, facts
 from tests.compatibility.output_facts import output_facts
 
 from crossdock.cli import plan
-from crossdock.services.observability import metrics
-from crossdock.services.observability.metrics import METRICS
+from crossdock.services.observability import health_and_metrics
+from crossdock.services.observability.health_and_metrics import METRICS
 from crossdock.state.db import schema as state_schema
 
 ROOT = HERE.parents[1]
@@ -255,7 +255,9 @@ def test_a_method_that_moves_to_a_public_base_is_no_break(
 def test_a_lost_member_of_json_output_or_metric_is_a_break(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that read it would fail."""
     monkeypatch.setattr(plan, "error_documents", lambda errors: [{"level": "error"} for _ in errors])
-    monkeypatch.setattr(metrics, "METRICS", {name: each for name, each in METRICS.items() if name != "running"})
+    monkeypatch.setattr(
+        health_and_metrics, "METRICS", {name: each for name, each in METRICS.items() if name != "running"}
+    )
     found = {str(each) for each in broken_output(tmp_path)}
     assert {"plan --json.messages[].code: no longer member", "crossdock_running: no longer metric"} <= found
 

@@ -17,19 +17,19 @@ from pydantic import TypeAdapter
 from tests.documentation.fences import ROOT, Fence, fences, fences_of
 from tests.documentation.options import check_options
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.config_model import ConfigFile
 from crossdock.connector import Connector
 from crossdock.console.sign_in.openid_settings import OpenIdSettings
 from crossdock.mapping.declarative import Form
-from crossdock.services.fleet.tenant_files import TenantFiles
-from crossdock.services.fleet.tenants import load_base
+from crossdock.services.fleet.tenant_config_watch import TenantFiles
+from crossdock.services.fleet.tenants import load_fleet_base
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
 from crossdock_connectors.http_json.job_settings import BulkJob, JobResourceConfig
 from crossdock_connectors.warehouse.settings import WarehouseStreamConfig
-from crossdock_connectors.warehouse.target import FileResourceConfig
+from crossdock_connectors.warehouse.target_settings import FileResourceConfig
 
 Try = Callable[[Any, Fence, Path], None]
 KUBERNETES = "1.27", kubernetes_validate.latest_version()  # the first with time zones of CronJobs, and the newest
@@ -102,7 +102,7 @@ def _connectors_of_the_pages(folder: Path, page: Path) -> Iterator[None]:
             points += [EntryPoint(name, value, Connector.group) for name, value in registered.items()]
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        patch.setattr(registry, "entry_points", lambda group: EntryPoints([*_installed(group), *points]))
+        patch.setattr(connector_registry, "entry_points", lambda group: EntryPoints([*_installed(group), *points]))
         yield
 
 
@@ -112,10 +112,10 @@ def _load_fleet(data: Any, fence: Fence, folder: Path) -> None:
             path = folder / each.title
             path.parent.mkdir(exist_ok=True)
             path.write_text(each.text, encoding="utf-8")
-    found = TenantFiles(str(folder / "tenants"), load_base(folder / "base.yaml"))
-    found.scan()
+    found = TenantFiles(str(folder / "tenants"), load_fleet_base(folder / "base.yaml"))
+    found.load_changed_configs()
     assert found.tenants
-    assert not found.broken, found.broken
+    assert not found.config_errors, found.config_errors
 
 
 def _load_stream(data: dict[str, Any], fence: Fence, folder: Path) -> None:

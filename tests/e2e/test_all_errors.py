@@ -72,7 +72,7 @@ def of_page(page: str) -> str:
 
 def rows(site: Site) -> list[RunMessage]:
     """What the newest run said, as the state has it."""
-    with closing(project.load(site.config).open_state()) as state, state.read_only() as tx:
+    with closing(project.load(site.config).open_state()) as state, state.begin_read_only() as tx:
         (newest,) = tx.runs.listed(limit=1)
         return list(newest.messages)
 
@@ -135,7 +135,7 @@ def no_credential(site: Site) -> Iterator[None]:
 
 @contextmanager
 def another_run(site: Site) -> Iterator[None]:
-    with project.load(site.config).exclusive_state():
+    with project.load(site.config).open_state_exclusively():
         yield
 
 

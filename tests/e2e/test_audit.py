@@ -253,7 +253,7 @@ def test_who_only_reads_writes_nothing(audited: Audited) -> None:
 
 def test_a_refused_change_is_logged(audited: Audited) -> None:
     """As one row with the reason, and nothing is changed: here another process uses the state."""
-    with project.load(audited.site.config).exclusive_state():
+    with project.load(audited.site.config).open_state_exclusively():
         for command, action in REFUSED.items():
             (row,) = audited.added(command, 3)
             assert (row["action"], row["outcome"]) == (action, "refused")
@@ -264,7 +264,7 @@ def test_who_stops_a_run_is_logged(audited: Audited) -> None:
     """With the run that was in progress; if there is none, as a refusal."""
     (refused,) = audited.added("stop", 2)
     assert (refused["subject"], refused["outcome"]) == ("run", "refused")
-    with project.load(audited.site.config).exclusive_state() as state:
+    with project.load(audited.site.config).open_state_exclusively() as state:
         with state.begin() as tx:
             run = tx.runs.start(business_date=YESTERDAY, at=datetime.now(UTC), job="nightly")
         (stopped,) = audited.added("stop")

@@ -19,10 +19,10 @@ from tests.integration.notifications.receivers import Receiver, Relay, relaying
 from tests.integration.sources import orders_shop
 from tests.servers import served
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage
@@ -315,8 +315,12 @@ def logins(site: Site, outputs: Outputs) -> None:
 
 def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shop that repeats our token in all that it says."""
-    load = registry.load
-    monkeypatch.setattr(registry, "load", lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name))
+    load = connector_registry.load_connector
+    monkeypatch.setattr(
+        connector_registry,
+        "load_connector",
+        lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
+    )
 
     def paged(asked: Asked) -> bytes:
         item = {"id": 1, "sku": "", "title": "x", "price": 1, "updated_at": "2026-01-01"}
@@ -342,7 +346,7 @@ def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> No
             outputs.run(site.config, "plan", "web.products", "--json")
             outputs.run(site.config, "records", "list")
             outputs.keep_words(f"shop {number}", parse_url("sqlite:///state.db", site.folder))
-    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(connector_registry, "load_connector", load)
 
 
 def defects(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:

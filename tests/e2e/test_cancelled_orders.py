@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.testing.demo.shop import shop_demo
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 MERGE = {"content-type": "application/merge-patch+json"}
 
@@ -26,11 +26,13 @@ def test_the_3pl_is_told_of_a_cancellation(
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
         synced = project.load(tmp_path / "demo" / shop_demo.CONFIG)
-        synced.init()
+        synced.create_or_upgrade_state()
 
         def sync(stream: str) -> int:
             clock, interrupt = SystemClock(), threading.Event()
-            return runner.sync(synced, [stream], clock=clock, progress=Silent(), interrupt=interrupt).exit_code
+            return sync_and_replay.sync(
+                synced, [stream], clock=clock, progress=SilentProgress(), interrupt=interrupt
+            ).exit_code
 
         def cancel(order: str) -> None:
             [found] = platform.get("/api/v1/sales/orders", params={"externalId": order}).json()["data"]

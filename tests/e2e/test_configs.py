@@ -93,7 +93,7 @@ def test_the_sftp_example_runs(examples: Examples) -> None:
 @pytest.mark.nightly
 def test_the_oauth_example_runs(examples: Examples) -> None:
     """A client with the one scope of its comment is sufficient, and no request is refused."""
-    _, secret = examples.platform.sandbox.clients.add(scopes=["customers:write"], client_id="crossdock")
+    _, secret = examples.platform.sandbox.clients.create_credential(scopes=["customers:write"], client_id="crossdock")
     examples.edit("oauth.yaml", base_url=examples.platform.base_url)
     examples.crossdock("oauth.yaml", "init", CROSSDOCK_CLIENT_SECRET=secret)
     examples.crossdock("oauth.yaml", "check", CROSSDOCK_CLIENT_SECRET=secret)

@@ -86,7 +86,7 @@ def test_nothing_is_done_if_it_has_changed_since_it_was_shown(depot: Site, base_
 def test_an_action_waits_for_the_end_of_a_run(depot: Site, base_url: str) -> None:
     """Its page says so before; it is done once the run has ended."""
     browser = Browser(base_url)
-    with project.load(depot.config).exclusive_state() as state:
+    with project.load(depot.config).open_state_exclusively() as state:
         with state.begin() as tx:
             run = tx.runs.start(business_date="2026-03-14", at=SystemClock().now(), job="nightly")
         preview = browser.open(at(depot, "do", "drop?stream=wms.invoices&reason=bad_value"))
@@ -104,7 +104,7 @@ def test_an_action_that_meets_a_long_run_says_which(
     """After the wait nothing is done, and the page names the run, since when it is in progress, and how to end it."""
     monkeypatch.setattr(started_commands, "WAITS_S", 1)
     browser = Browser(base_url)
-    with project.load(depot.config).exclusive_state() as state:
+    with project.load(depot.config).open_state_exclusively() as state:
         with state.begin() as tx:
             run = tx.runs.start(business_date="2026-03-14", at=SystemClock().now(), job="nightly")
         page = ended(browser, browser.send(browser.open(at(depot, "do", "replay?reason=bad_value"))))

@@ -31,9 +31,9 @@ from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
 from crossdock.console import server, tenants
-from crossdock.console.actions import ACTIONS
+from crossdock.console.action_definitions import ACTIONS
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 
@@ -395,7 +395,7 @@ class Shop(Stage):
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
     fake = FakeShop(clock=SystemClock())
-    more = {"webhooks": {"secrets": [private_file(tmp_path / "hook-secret", "a secret of our own")]}}
+    more = {"webhooks": {"secrets": [write_private_file(tmp_path / "hook-secret", "a secret of our own")]}}
     listen = {"public_url": "https://hooks.example"}
     with (
         SandboxServer(tmp_path / "platform") as platform,

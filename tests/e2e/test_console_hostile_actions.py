@@ -20,7 +20,7 @@ from tests.e2e.warehouse import Site
 from tests.plain_browser import Browser, Page
 
 from crossdock.console import server, tenants
-from crossdock.console.actions import ACTIONS
+from crossdock.console.action_definitions import ACTIONS
 from crossdock.printable import printable
 from crossdock.values.clock import SystemClock
 from crossdock.values.record_keys import key_text

@@ -36,7 +36,7 @@ def test_a_record_is_compared_with_what_its_target_holds(site: Site, base_url: s
     assert "member delivered held now" in held.text
     assert "/externalId wms:P1 wms:P1" in held.text
     assert "differs" not in held.text
-    with project.load(site.config).exclusive_state():
+    with project.load(site.config).open_state_exclusively():
         refused = browser.send(browser.open(page.url))
     assert (refused.status, "held now" in refused.text) == (503, False)
 
@@ -63,7 +63,7 @@ def test_a_record_is_read_from_its_source(stage: WooCommerceStage, shop: FakeSho
     before = len(stage.effects("product"))
     with (
         server.serve(tenants.single_tenant([stage.config]), SystemClock()) as base_url,
-        project.load(stage.config).exclusive_state(),
+        project.load(stage.config).open_state_exclusively(),
     ):
         browser = Browser(base_url)
         page = browser.open(f"/t/sandbox/record?stream=shop.products&key={product.id}")

@@ -21,11 +21,11 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.console import server, tenants
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 MOST_CLICKS = 3
 UNKNOWN_PRODUCT = {"SO-900": [("9999", "1", "9.50")]}
@@ -146,7 +146,7 @@ def test_what_did_this_customers_record_look_like_on_monday(site: Site) -> None:
 
 def sync(site: Site, clock: Clock) -> None:
     loaded = project.load(site.config)
-    report = runner.sync(loaded, [], clock=clock, progress=Silent(), interrupt=threading.Event())
+    report = sync_and_replay.sync(loaded, [], clock=clock, progress=SilentProgress(), interrupt=threading.Event())
     assert report.exit_code == 0, report.errors
 
 

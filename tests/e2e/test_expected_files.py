@@ -18,14 +18,14 @@ from tests.servers import served
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 NIGHT = timedelta(hours=24)
 KINDS = ["failed", "degraded", "recovered"]
@@ -54,18 +54,20 @@ class Nights:
             trace=lambda _: None,
             workers=WorkerPool(Inline()),
         )
-        self.service.poll()  # the job counts from now
+        self.service.report_and_start_runs()  # the job counts from now
 
     def sync(self) -> Report:
         """A manual sync."""
         loaded = project.load(self.site.config)
-        return runner.sync(loaded, [], clock=self.clock, progress=Silent(), interrupt=threading.Event())
+        return sync_and_replay.sync(
+            loaded, [], clock=self.clock, progress=SilentProgress(), interrupt=threading.Event()
+        )
 
     def night(self) -> dict[str, Any]:
         """The next run, as ``show`` prints it, with the ``notices`` that were sent."""
         sent = len(self._receiver.posts)
         self.clock.advance(NIGHT.total_seconds())
-        self.service.poll()
+        self.service.report_and_start_runs()
         newest = self.site.run("runs", "--limit", "1", "--json").json[0]["run"]
         shown: dict[str, Any] = self.site.run("show", str(newest), "--json").json
         return shown | {"notices": [json.loads(post.body) for post in self._receiver.posts[sent:]]}
@@ -248,7 +250,7 @@ def test_expectations_are_checked_with_the_config(site: Site) -> None:
 def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
     """A run that waits for a snapshot goes on when it is exported again; without it, it fails once, after the wait."""
     nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1h}")
-    nights.service.reload(project.load(nights.site.config), nights.notifier)
+    nights.service.reload_when_idle(project.load(nights.site.config), nights.notifier)
     path = nights.site.export("PROD_1.csv", rows(4))
     assert nights.night()["status"] == "done"
     newer = path.stat().st_mtime + 60
@@ -263,7 +265,7 @@ def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
 def test_a_stream_that_may_go_without_its_file_requires_none(nights: Nights) -> None:
     """``wait: {then: without}`` keeps its meaning for a snapshot in a job."""
     nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1m, then: without}")
-    nights.service.reload(project.load(nights.site.config), nights.notifier)
+    nights.service.reload_when_idle(project.load(nights.site.config), nights.notifier)
     nights.site.export("PROD_1.csv", rows(4))
     assert nights.night()["status"] == "done"
     assert nights.night()["status"] == "done"

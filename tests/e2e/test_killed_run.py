@@ -91,7 +91,7 @@ def test_a_killed_sync_has_ended(killable: Site, front: Front, tmp_path: Path) -
     """At once, and while another command uses the state, which a refusal does not call the killed run."""
     kill(killable, front, tmp_path, ["sync", "wms.customers"])
     assert_ended(killable)
-    with project.load(killable.config).exclusive_state():
+    with project.load(killable.config).open_state_exclusively():
         assert_ended(killable)
         refused = killable.run("sync").err
     assert "another run is using this state" in refused
@@ -103,7 +103,7 @@ def test_a_killed_sync_has_ended(killable: Site, front: Front, tmp_path: Path) -
 def test_a_killed_job_has_ended(killable: Site, front: Front, tmp_path: Path) -> None:
     """Its scheduled run is incomplete until it is run again, also while another command uses the state."""
     kill(killable, front, tmp_path, ["schedule", "--once", "latest"])
-    with project.load(killable.config).exclusive_state():
+    with project.load(killable.config).open_state_exclusively():
         assert_ended(killable)
         (job,) = killable.run("jobs", "list", "--json").json["nights"]
         assert (job["status"], job["note"]) == ("incomplete", UNRECORDED.message)

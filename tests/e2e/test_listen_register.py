@@ -16,7 +16,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 
@@ -40,7 +40,7 @@ def registered(stage: Project) -> Done:
 
 
 def webhooks(folder: Path) -> dict[str, list[str]]:
-    return {"secrets": [private_file(folder / "hook-secret", SECRET)]}
+    return {"secrets": [write_private_file(folder / "hook-secret", SECRET)]}
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
-from crossdock.migration.load import LoadChoice, LoadResult, load
 from crossdock.migration.load_progress import WaveProgress
+from crossdock.migration.wave_loading import LoadChoice, LoadResult, load_migration_waves
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CUSTOMERS = 60
 
@@ -152,7 +152,7 @@ class ShiftedClock(SystemClock):
         return super().now() + self.shift
 
 
-class Told(Silent):
+class Told(SilentProgress):
     """Keeps what a load tells."""
 
     def __init__(self) -> None:
@@ -177,13 +177,13 @@ def at(hour: int) -> datetime:
 def test_a_load_waits_in_hours_without_an_allowance(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """When such hours begin, the load stops in order; when they end, it goes on; a signal ends one that waits."""
     monkeypatch.setenv("CROSSDOCK_API_KEY", migrated.platform.api_key)
-    monkeypatch.setattr("crossdock.migration.load.LOOKS_EVERY_S", 0.05)
+    monkeypatch.setattr("crossdock.migration.wave_loading.LOOKS_EVERY_S", 0.05)
     migrated.waves(hours=[{"from": "08:00", "to": "18:00", "percent": 0}])
     clock, told, interrupt = ShiftedClock(at(7)), Told(), threading.Event()
 
     def loading() -> LoadResult:
         loaded = project.load(migrated.config)
-        return load(loaded, LoadChoice("Ann"), clock=clock, listener=told, interrupt=interrupt)
+        return load_migration_waves(loaded, LoadChoice("Ann"), clock=clock, listener=told, interrupt=interrupt)
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(loading)

@@ -14,9 +14,9 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
-from crossdock.migration import load_as_rehearsed
+from crossdock.migration import rehearsed_load_check
+from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
-from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import numbered_waves
 from crossdock.runs.plan_result import PlanResult
 from crossdock.sandbox import SandboxServer
@@ -36,7 +36,7 @@ def rehearsed(migrated: MigratedFolder) -> Path:
     loaded, path = project.load(migrated.config), migrated.folder / "acme.rehearsal"
     numbered = numbered_waves(loaded)
     names = [name for wave in numbered for name in wave.streams]
-    found = read_sources(loaded, names, clock=SystemClock(), interrupt=Event())
+    found = dry_run_load(loaded, names, clock=SystemClock(), interrupt=Event())
     streams = {
         name: RehearsedStream(source=found.sources[name], records=tally.records["read"], operations=tally.delivered)
         for name, tally in found.tallies.items()
@@ -123,12 +123,12 @@ def test_a_source_that_changes_after_the_comparison_is_refused(
     file = str(rehearsed(migrated))
 
     def then_changed(*arguments: object, **options: object) -> PlanResult:
-        found = read_sources(*arguments, **options)  # type: ignore[arg-type]  # passed on
+        found = dry_run_load(*arguments, **options)  # type: ignore[arg-type]  # passed on
         if "wms.products" in found.sources:
             migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")
         return found
 
-    monkeypatch.setattr(load_as_rehearsed, "read_sources", then_changed)
+    monkeypatch.setattr(rehearsed_load_check, "dry_run_load", then_changed)
     migrated.load("--rehearsal", file, exit_code=4)
     assert Counter(migrated.created()) == {"customer": 3}
     assert migrated.states()["products"] == ("incomplete", None)

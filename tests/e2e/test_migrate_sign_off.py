@@ -18,7 +18,7 @@ from tests.report_page import Page
 from crossdock.config.project import project
 from crossdock.migration.freeze_check import check_freeze
 from crossdock.sandbox import SandboxServer
-from crossdock.state.tables.migrations import Migrations
+from crossdock.state.tables.system_migrations import Migrations
 from crossdock.values.clock import SystemClock
 
 CANARY = "Kanari"  # begins every name and key of a customer here

@@ -49,7 +49,7 @@ def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
     """Exit 3 and the usual sentence; nothing is sent. Status, pause and resume work meanwhile."""
     migrated.fill()
     migrated.load("--until", "customers")
-    with project.load(migrated.config).exclusive_state():
+    with project.load(migrated.config).open_state_exclusively():
         done = migrated.migrate("load")
         assert done.exit_code == 3
         assert "another run is using this state" in done.stderr
@@ -93,9 +93,9 @@ class Halved(RateLimiter):
     def take(self, caller: Caller, now: float) -> dict[str, str]:
         if self._left > 0:
             self._left -= 1
-            return super().take(caller, now)
+            return super().take_token_or_refuse(caller, now)
         self.later += 1
-        return self._new.take(caller, now)
+        return self._new.take_token_or_refuse(caller, now)
 
 
 @pytest.mark.nightly

@@ -114,7 +114,7 @@ def test_all_commands_show_one_duration(site: Site) -> None:
     seconds = site.sync().json["seconds"]
     assert site.run("runs", "--json").json[0]["seconds"] == seconds > 0
     assert site.run("show", "1", "--json").json["seconds"] == seconds
-    with closing(project.load(site.config).open_state(read_only=True)) as state, state.read_only() as tx:
+    with closing(project.load(site.config).open_state(read_only=True)) as state, state.begin_read_only() as tx:
         run = tx.runs.get(1)
     assert run is not None
     assert run.duration == timedelta(seconds=seconds)

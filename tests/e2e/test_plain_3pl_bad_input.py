@@ -24,16 +24,16 @@ from tests.servers import served
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
-from crossdock.testing import sandbox_effects
+from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.testing.sandbox_syncs import private_file
-from crossdock.values.progress import Silent
+from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.values.progress import SilentProgress
 
 DAY_S = 86_400
 BEGIN = datetime(2030, 1, 1, 1, tzinfo=UTC)  # a Tuesday, an hour before the first run
@@ -47,7 +47,7 @@ def reading_depot(folder: Path, platform: SandboxServer, habits: Habits | None =
     """A 3PL whose products, bins and stock come to the platform."""
     with depot(folder, habits, begin=False) as plain:
         tenant = folder.name
-        auth = {"kind": "api_key", "token": private_file(folder / "key", platform.sandbox.new_key(tenant))}
+        auth = {"kind": "api_key", "token": write_private_file(folder / "key", platform.sandbox.new_key(tenant))}
         own = {"base_url": platform.base_url, "tenant": tenant, "auth": auth, "max_clock_skew_s": None}
         del plain.config["connections"]["wms"]
         plain.config |= {"platform": own, "jobs": JOBS}
@@ -77,18 +77,18 @@ class Nights:
         metrics, stop = Metrics(self.clock), threading.Event()
         more: Any = {"notifier": notifier, "trace": lambda _: None, "workers": WorkerPool(Inline())}
         self.service = MonitoredScheduler(self.project, self.clock, stop, metrics, **more)
-        self.service.poll()  # the job counts from now
+        self.service.report_and_start_runs()  # the job counts from now
 
     def after(self, days: int) -> list[str]:
         """The messages about the next run, so many days later."""
         sent = len(self._receiver.posts)
         self.clock.advance(days * DAY_S)
-        self.service.poll()
+        self.service.report_and_start_runs()
         return [json.loads(post.body)["text"] for post in self._receiver.posts[sent:]]
 
     def lots(self) -> dict[str, Decimal]:
         """The quantities that the platform has, by external id."""
-        effects = sandbox_effects.list_effects(self.project.platform)
+        effects = sandbox_effects_comparison.list_effects(self.project.platform)
         lots = [each["body"] for each in effects if each["resource"] == "inventory_lot"]
         return {each["externalId"]: Decimal(each["quantity"]) for each in lots}
 
@@ -238,7 +238,7 @@ def test_a_sender_waits_as_long_as_the_3pl_says(
         plain.export(orders)
         clock = plain.partner.clock
         began, loaded = clock.now(), project.load(tmp_path / "c.yaml")
-        report = runner.sync(loaded, [], clock=clock, progress=Silent(), interrupt=threading.Event())
+        report = sync_and_replay.sync(loaded, [], clock=clock, progress=SilentProgress(), interrupt=threading.Event())
         assert (report.exit_code, report.balanced) == (0, True), report.errors
         assert plain.held() == expected(orders)
         refused = sum(fault == "throttled" for _, fault in plain.server.requests)

@@ -11,14 +11,17 @@ import pytest
 from tests.partners.extensiv import CLIENT, OTHER, Extensiv
 from tests.partners.recipe import Recipe, now, opened, requests_of
 
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Iterator[Recipe]:
     clock = now()
-    names = {"client_id": private_file(tmp_path / "id", CLIENT[0])}
-    auth = {"token_url": "URL/AuthServer/api/Token", "client_secret": private_file(tmp_path / "secret", CLIENT[1])}
+    names = {"client_id": write_private_file(tmp_path / "id", CLIENT[0])}
+    auth = {
+        "token_url": "URL/AuthServer/api/Token",
+        "client_secret": write_private_file(tmp_path / "secret", CLIENT[1]),
+    }
     fake = Extensiv(clock)
     fake.receive("LAMP", Decimal("40.5"))
     changes = {"extensiv": {"base_url": "URL", "auth": auth | names}}

@@ -15,8 +15,8 @@ from tests.e2e.project_folder import in_process
 from tests.partners.netsuite import BELOW, CERTIFICATE, CLIENT, NetSuite
 from tests.partners.recipe import Recipe, now, opened, requests_of
 
-from crossdock.runs.read_parts import PART_ROWS
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.runs.parts_between_checkpoints import PART_ROWS
+from crossdock.testing.sandbox_syncs import write_private_file
 
 TARGET = {
     "resources": {
@@ -40,8 +40,8 @@ def at_work(folder: Path, algorithm: str = "PS256", **more: Any) -> Iterator[Rec
         rsa.generate_private_key(65537, 2048) if algorithm == "PS256" else ec.generate_private_key(ec.SECP256R1())
     )
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    pem = private_file(folder / "key.pem", key.private_bytes(*form).decode())
-    assertion = {"private_key": pem, "key_id": private_file(folder / "kid", CERTIFICATE), "algorithm": algorithm}
+    pem = write_private_file(folder / "key.pem", key.private_bytes(*form).decode())
+    assertion = {"private_key": pem, "key_id": write_private_file(folder / "kid", CERTIFICATE), "algorithm": algorithm}
     auth = {"token_url": f"URL{BELOW}/auth/oauth2/v1/token", "client_id": CLIENT, "client_assertion": assertion}
     own = {"base_url": f"URL{BELOW}", "auth": auth, **more.pop("netsuite", {})}
     with opened(folder, "netsuite.yaml", NetSuite(clock, key.public_key()), clock, {"netsuite": own, **more}) as made:

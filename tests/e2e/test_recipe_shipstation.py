@@ -9,13 +9,16 @@ import pytest
 from tests.partners.recipe import Recipe, now, opened, requests_of
 from tests.partners.shipstation import PASSWORD, RESET_S, USER, ShipStation
 
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Iterator[Recipe]:
     clock = now()
-    auth = {"user": private_file(tmp_path / "key", USER), "password": private_file(tmp_path / "secret", PASSWORD)}
+    auth = {
+        "user": write_private_file(tmp_path / "key", USER),
+        "password": write_private_file(tmp_path / "secret", PASSWORD),
+    }
     changes = {"shipstation": {"base_url": "URL", "auth": auth}}
     with opened(tmp_path, "shipstation.yaml", ShipStation(clock), clock, changes) as made:
         yield made

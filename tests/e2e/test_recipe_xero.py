@@ -14,7 +14,7 @@ from tests.partners.token_vendor import CLIENT
 from tests.partners.xero import ORGANISATION, RETRY_AFTER_S, Xero
 
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.json_times import time_text
 
 
@@ -23,9 +23,9 @@ def recipe(tmp_path: Path) -> Iterator[Recipe]:
     clock = now()
     fake = Xero(clock)
     tokens = tmp_path / "tokens" / "xero.json"
-    secret = private_file(tmp_path / "secret", CLIENT[1])
+    secret = write_private_file(tmp_path / "secret", CLIENT[1])
     auth = {"token_url": "URL/token", "client_id": CLIENT[0], "client_secret": secret, "tokens": str(tokens)}
-    tenant = private_file(tmp_path / "organisation", ORGANISATION)
+    tenant = write_private_file(tmp_path / "organisation", ORGANISATION)
     changes = {"base_url": "URL/api.xro/2.0", "auth": auth, "headers": {"xero-tenant-id": tenant}}
     granted = fake.connected()
     stored = StoredTokens(granted["access_token"], granted["refresh_token"], 0, time_text(clock.now()))

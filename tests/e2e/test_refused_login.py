@@ -11,7 +11,7 @@ from tests.e2e.test_api_nights import NAMED, Shop
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 
 NOTES = {
     "members": {"text": {"type": "text"}},
@@ -39,7 +39,7 @@ def test_a_wrong_password_is_sent_once(tmp_path: Path, status: int, body: dict[s
     shop.answering = answer
     with SandboxServer(tmp_path / "sandbox") as platform, serving(PartnerServer(shop)) as server:
         shop.url = server.url
-        password = private_file(tmp_path / "password", "wrong")
+        password = write_private_file(tmp_path / "password", "wrong")
         connection = {
             "kind": "http_json",
             "base_url": server.url,

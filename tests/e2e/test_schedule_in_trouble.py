@@ -176,7 +176,7 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     loaded = project.load(site.config)
     workers = WorkerPool(Inline())
     scheduler = Scheduler(loaded, SystemClock(), lambda _, due_run: asked.append(due_run), lambda _: None, workers)
-    scheduler.tick()
+    scheduler.report_or_start_runs()
     scheduler.close()
     assert [due_run.business_date for due_run in asked] == [due.date()]
 

@@ -23,12 +23,12 @@ from tests.partners.woocommerce.shop_orders import Order
 
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.services.inbox import receiver
-from crossdock.services.inbox.receiver import Receiver, RefusedCounts
+from crossdock.services.inbox import webhook_receiver
+from crossdock.services.inbox.webhook_receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import State
 from crossdock.testing import ManualClock
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 CLIENT_SECRET = "shpss_of_this_test"
@@ -52,7 +52,7 @@ def receiving() -> Iterator[Receiving]:
     refused = RefusedCounts()
     writer = WebhookWriter(no_state, ManualClock(), lambda _: None)
     made = Receiver({}, writer, refused)
-    with receiver.serve(made, "127.0.0.1", 0) as base_url:
+    with webhook_receiver.serve(made, "127.0.0.1", 0) as base_url:
         yield Receiving(base_url, made, refused)
     writer.close()
 
@@ -75,7 +75,7 @@ def delivered(report: Report) -> dict[str, int]:
 @contextmanager
 def shopify(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving) -> Iterator[ShopifyStage]:
     site, listen = Site(client_secret=CLIENT_SECRET), {"public_url": receiving.base_url}
-    secret = private_file(tmp_path / "client-secret", CLIENT_SECRET)
+    secret = write_private_file(tmp_path / "client-secret", CLIENT_SECRET)
     settings = {"bulk": False, "webhooks": {"secrets": [secret]}}
     with shopify_stage(tmp_path, sandbox, site, listen, **settings) as stage:
         yield stage
@@ -86,7 +86,7 @@ def woocommerce(
     tmp_path: Path, sandbox: SandboxServer, receiving: Receiving, shop: FakeShop, clock: ManualClock
 ) -> Iterator[WooCommerceStage]:
     listen = {"public_url": receiving.base_url}
-    secret = private_file(tmp_path / "webhook-secret", "a secret of our own")
+    secret = write_private_file(tmp_path / "webhook-secret", "a secret of our own")
     settings = {"webhooks": {"secrets": [secret]}}
     with woocommerce_stage(tmp_path, sandbox, shop, clock, listen, **settings) as stage:
         yield stage

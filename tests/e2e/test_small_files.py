@@ -18,10 +18,10 @@ from tests.chaos.books import Platform
 from tests.chaos.scripted import Scripted
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.state import PinnedTenant, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)
 CONFIG = """\
@@ -78,11 +78,11 @@ class Desk:
             os.utime(path, (START.timestamp() - 9_000_000 + self._night * 1_000_000 + number,) * 2)
         self._clock.advance(86_400)
         with counted() as steps:
-            report = runner.sync(
+            report = sync_and_replay.sync(
                 project.load(self._folder / "c.yaml"),
                 [],
                 clock=self._clock,
-                progress=Silent(),
+                progress=SilentProgress(),
                 interrupt=threading.Event(),
             )
         assert report.exit_code == 0

@@ -85,9 +85,11 @@ def assert_ended(site: Site) -> None:
 @contextmanager
 def a_lease_later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The clock of the lease, at the time when one that was not released ends."""
-    now = run_lease._now
+    now = run_lease._shared_clock_time
     with monkeypatch.context() as patch:
-        patch.setattr(run_lease, "_now", lambda connection: now(connection) + timedelta(seconds=run_lease.LEASE_S))
+        patch.setattr(
+            run_lease, "_shared_clock_time", lambda connection: now(connection) + timedelta(seconds=run_lease.LEASE_S)
+        )
         yield
 
 

@@ -131,7 +131,7 @@ def test_what_the_platform_remembers_is_kept(site: Site) -> None:
 def test_a_purge_is_refused_during_a_run(site: Site) -> None:
     """While a run holds the state a purge ends with exit 3; a dry run only looks, and may."""
     loaded = project.load(site.config)
-    with closing(State(loaded.state_url, loaded.pinned_tenant)) as state, state.exclusive("test"):
+    with closing(State(loaded.state_url, loaded.pinned_tenant)) as state, state.hold_run_lease("test"):
         refused = site.run("state", "purge")
         assert (refused.code, refused.out) == (3, "")
         assert "another run is using" in refused.err

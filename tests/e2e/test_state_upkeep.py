@@ -55,7 +55,7 @@ def test_stats_tell_what_is_open(site: Site) -> None:
 def test_stats_look_beside_a_run(site: Site) -> None:
     """A run that holds the state hinders nobody from looking; without a state there is nothing to look at."""
     loaded = project.load(site.config)
-    with closing(State(loaded.state_url, loaded.pinned_tenant)) as state, state.exclusive("test"):
+    with closing(State(loaded.state_url, loaded.pinned_tenant)) as state, state.hold_run_lease("test"):
         assert site.run("state", "stats").code == 0
     (site.folder / "state.db").unlink()
     refused = site.run("state", "stats")
@@ -84,7 +84,7 @@ def test_upkeep_never_works_beside_a_run(site: Site, monkeypatch: pytest.MonkeyP
     """While a run holds the state it ends with exit 3 and changes nothing, once it has waited as every command does."""
     loaded = project.load(site.config)
     monkeypatch.setenv(project.WAIT_FOR_RUN, "1")
-    with loaded.exclusive_state():
+    with loaded.open_state_exclusively():
         refused = site.run("state", command)
     assert (refused.code, refused.out) == (3, "")
     assert "another run is using this state" in refused.err

@@ -20,7 +20,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 LIST = "/api/v1/catalog/products"
 PRODUCTS: Mapping[str, Any] = {"resource": "product", "map": {"sku": "SKU", "name": "NAME"}, "adopt": {"by": "sku"}}
@@ -321,13 +321,13 @@ def test_an_open_run_reads_what_has_changed_since(catalogue: Catalogue, monkeypa
     catalogue.there("A")
     catalogue.export("1;A;Lamp")
     with open_session(loaded, clock) as session:
-        run = ActiveRun(session, Silent(), threading.Event())
-        with run.opened({"wms.products"}):
+        run = ActiveRun(session, SilentProgress(), threading.Event())
+        with run.recording_start_and_end({"wms.products"}):
             run.records.begin_reading()
-            run.deliver(run.streams, run._new_stream_input)
+            run.settle_then_deliver_streams(run.streams, run._new_stream_input)
             since = catalogue.there("B")
             catalogue.export("1;A;Lamp", "2;B;Shelf")
             run.streams[0].context.renew()
-            run.deliver(run.streams, run._new_stream_input)
+            run.settle_then_deliver_streams(run.streams, run._new_stream_input)
     assert {name: each.id for name, each in catalogue.products.items() if name == "wms:2"} == {"wms:2": since}
     assert catalogue.products.keys() == {"wms:1", "wms:2"}

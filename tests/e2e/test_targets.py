@@ -21,8 +21,8 @@ from tests.partners.plain_3pl_habits import Habits
 
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 
 pytestmark = pytest.mark.usefixtures("soon_probing")
 
@@ -332,7 +332,7 @@ def two_targets(folder: Path, platform: SandboxServer) -> Iterator[tuple[Depot, 
     with Front(platform.base_url) as front, depot(folder, target={"retry": retry}, begin=False) as plain:
         tenant = folder.name
         key = platform.sandbox.new_key(tenant)
-        auth = {"kind": "api_key", "token": private_file(folder / "key", key)}
+        auth = {"kind": "api_key", "token": write_private_file(folder / "key", key)}
         plain.config["platform"] = {"base_url": front.base_url, "tenant": tenant, "auth": auth, "retry": retry}
         plain.config["connections"]["wms"]["streams"]["products"] = {
             "files": "ITEMS_*.csv",
@@ -349,7 +349,7 @@ def two_targets(folder: Path, platform: SandboxServer) -> Iterator[tuple[Depot, 
             with mock.patch.dict(os.environ, plain.environment):
                 profile = project.load(folder / "c.yaml").platform
                 direct = profile.model_copy(update={"base_url": platform.base_url})
-                return sorted(each["body"]["sku"] for each in sandbox_effects.list_effects(direct))
+                return sorted(each["body"]["sku"] for each in sandbox_effects_comparison.list_effects(direct))
 
         yield plain, front, products
 

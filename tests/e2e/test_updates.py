@@ -347,7 +347,7 @@ def test_a_stop_between_two_streams_is_told(site: Site, front: Front) -> None:
 
 def declare_restored(site: Site) -> None:
     loaded = project.load(site.config)
-    with loaded.exclusive_state(restored=True) as state:
+    with loaded.open_state_exclusively(restored=True) as state:
         state.run_transaction(lambda tx: tx.runs.declare_restored(at=datetime.now(UTC)))
 
 

@@ -18,8 +18,8 @@ from crossdock.reading.sources.pagination import link_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 
 LONGEST_SENTENCE = 200
 
@@ -98,7 +98,7 @@ def json_bytes(examples: int) -> None:
             return
         canonical = exact_json.dumps(value)
         assert exact_json.dumps(exact_json.loads(canonical)) == canonical
-        assert exact_json.dumps(exact_json.loads_own(canonical.decode())) == canonical
+        assert exact_json.dumps(exact_json.loads_canonical(canonical.decode())) == canonical
 
     _try(check, _bodies, examples)
 
@@ -134,9 +134,9 @@ def meanings(answer: Answer) -> Iterator[Outcome]:
         ExpectedRecord("/v1/things/x", "x"),
         ExpectedRecord(),
     ):
-        yield outcomes.of_answer(answer, subject)
-        yield outcomes.of_look_up(answer, subject)
-    yield outcomes.of_ping(answer)
+        yield answer_outcomes.outcome_of_write(answer, subject)
+        yield answer_outcomes.outcome_of_look_up(answer, subject)
+    yield answer_outcomes.outcome_of_ping(answer)
 
 
 def answers(examples: int) -> None:
@@ -146,7 +146,7 @@ def answers(examples: int) -> None:
         for outcome in meanings(answer):
             assert len(outcome.message) <= problem_answers.MAX_TEXT
             assert len(outcome.pointer or "") <= problem_answers.MAX_POINTER
-            assert len(outcome.etag or "") <= outcomes.MAX_ETAG
+            assert len(outcome.etag or "") <= answer_outcomes.MAX_ETAG
 
     given = st.dictionaries(st.sampled_from(_names), _fields, max_size=3)
     _try(check, st.builds(Answer, _statuses, given, _bodies), examples)

@@ -13,9 +13,9 @@ from tests.hints import work_on_hints
 from crossdock.config.project.project import Project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox.inbox_worker import InboxWorker, WorkResult
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker, WorkResult
 from crossdock.state import InboxRecord, PendingApproval, RunRecord
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.webhooks import Webhooks
 
 
@@ -30,7 +30,9 @@ class InboxDesk:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
         self.interrupt, self.ended = threading.Event(), list[WorkResult]()
-        self.worker = InboxWorker(bench.clock, Silent, self.interrupt, lambda _, worked: self.ended.append(worked))
+        self.worker = InboxWorker(
+            bench.clock, SilentProgress, self.interrupt, lambda _, worked: self.ended.append(worked)
+        )
 
     @property
     def project(self) -> Project:
@@ -48,11 +50,11 @@ class InboxDesk:
             tx.inbox.add_records(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
     def hints(self, session: Session) -> list[InboxRecord]:
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             return tx.inbox.listed(limit=1_000)
 
     def approval(self, session: Session) -> PendingApproval | None:
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             return tx.pending_approvals.get("b.customers")
 
     def work(self, session: Session) -> None:
@@ -61,7 +63,7 @@ class InboxDesk:
             work_on_hints(self.worker, session)
 
     def runs(self, session: Session) -> list[RunRecord]:
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             return tx.runs.listed(limit=100)
 
     def effects(self) -> list[tuple[str, str]]:
@@ -75,7 +77,7 @@ class InboxDesk:
 def _impatient(bench: Bench) -> Iterator[None]:
     from unittest import mock
 
-    from crossdock.services.inbox import inbox_worker
+    from crossdock.services.inbox import webhook_record_delivery
 
-    with mock.patch.object(inbox_worker, "IDLE_S", 0.0):
+    with mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0):
         yield

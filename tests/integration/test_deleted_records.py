@@ -13,11 +13,11 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordError, Stream
 from crossdock.errors import ConfigError, RemoteError
-from crossdock.mapping.cursors import Checkpoint
+from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
-from crossdock.runs import read_parts
+from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
-from crossdock.values.records import with_paths
+from crossdock.values.records import with_path_columns
 
 
 class Changes(Stream[BenchSettings]):
@@ -84,7 +84,7 @@ def records(report: Any) -> dict[str, int]:
 
 def test_deleted_records_beyond_the_limits_need_approval(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is removed, other changes are delivered, and the next run reads them again; a plan says the same."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
     stream = Changes()
     bench.begin([stream])
     stream.pages = ["a b c d"]
@@ -153,7 +153,7 @@ def test_a_deleted_record_is_archived_once(bench: Bench) -> None:
 
 def test_a_source_that_fails_later_deletes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deleted records are removed at the end of the reading; the next run reads them again."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
 
     class Failing(Changes):
         fails = False
@@ -297,7 +297,7 @@ class Parts(Listed):
 @pytest.mark.parametrize("rows", [1, 1_000])
 def test_a_record_that_any_part_of_a_run_reads_exists(bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """A list that lacks it was made before; the parts in which the changes are read make no difference."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", rows)
     stream = Parts()
     bench.begin([stream])
     stream.changed, stream.listed = ["a b c"], list("abc")
@@ -335,7 +335,7 @@ def test_a_row_that_is_older_than_a_deletion_does_not_bring_the_record_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """The newest row of a key decides, in whichever part of the reading it is; a newer one shows that it exists."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", rows)
     stream = Ordered()
     bench.begin([stream])
     stream.pages = ["a3U c3U x3U y3U z3U", "b9D a9D c5D", "b5U a5U c9U"]
@@ -352,7 +352,9 @@ class Grouped(Ordered):
     def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for item in super().pull(ctx, since):
             yield (
-                replace(item, rows=with_paths(item.load(), ["id", "at", "op"])) if isinstance(item, RawBatch) else item
+                replace(item, rows=with_path_columns(item.load(), ["id", "at", "op"]))
+                if isinstance(item, RawBatch)
+                else item
             )
 
     def to_resource(self, record: Record) -> ProductDraft:

@@ -21,13 +21,13 @@ from tests.waiting import eventually
 from crossdock.config.project import project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import open_session
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.inbox.inbox_worker import InboxWorker, Partners
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
-from crossdock.writing.delivery.records_in_progress import RecordsInProgress
+from crossdock.values.progress import SilentProgress
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress
 
 
 class TwoShops:
@@ -50,9 +50,9 @@ class TwoShops:
             busy: A target where another run sends what was left.
         """
         clock = SystemClock()
-        worker = InboxWorker(clock, Silent, self.interrupt, lambda *_: None)
+        worker = InboxWorker(clock, SilentProgress, self.interrupt, lambda *_: None)
         with (
-            mock.patch.object(inbox_worker, "IDLE_S", 0.0),
+            mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0),
             open_session(self.project, clock) as session,
             session.resuming_lock(busy),
         ):
@@ -106,21 +106,21 @@ def test_what_was_left_for_one_target_delays_no_other(shops: TwoShops) -> None:
 def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> None:
     """So that retention has a chance. One that comes late asks for it again."""
     clock = ManualClock()
-    worker = InboxWorker(clock, Silent, threading.Event(), lambda *_: None)
+    worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None)
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         one, other = (
-            stack.enter_context(worker._work_in_progress(Partners(name, "platform"), [])) for name in ("a", "b")
+            stack.enter_context(worker._registered_work(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._ends_for_break(one)
-        clock.advance(inbox_worker.WORKS_S)
-        with mock.patch.object(inbox_worker, "BREAK_S", 0.0):
-            assert not worker._ends_for_break(one), "the other one is stuck"
+        assert not worker._must_end_for_break(one)
+        clock.advance(webhook_record_delivery.WORKS_S)
+        with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
+            assert not worker._must_end_for_break(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._ends_for_break(one)
-        with mock.patch.object(inbox_worker, "BREAK_S", 60.0):
-            late = pool.submit(worker._ends_for_break, other)
+        assert not worker._must_end_for_break(one)
+        with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
+            late = pool.submit(worker._must_end_for_break, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._ends_for_break(one)
+            assert worker._must_end_for_break(one)
             assert late.result(60)
 
 

@@ -16,12 +16,12 @@ from crossdock.cli import approve
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.inbox.inbox_worker import WorkResult
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_record_delivery import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
-from crossdock.values.progress import Silent
-from crossdock.values.run_messages import remarks_by_stream
-from crossdock.writing.delivery.records_in_progress import _Mark
+from crossdock.values.progress import SilentProgress
+from crossdock.values.run_messages import warnings_and_notes_by_stream
+from crossdock.writing.delivery.records_of_concurrent_runs import _Mark
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def desk(tmp_path: Path, state_url: StateUrl) -> Iterator[InboxDesk]:
 
 def _nightly(desk: InboxDesk, session: Session) -> None:
     """A scheduled run of all streams in the same session."""
-    report = ActiveRun(session, Silent(), desk.interrupt).execute(desk.project.selected_streams([]))
+    report = ActiveRun(session, SilentProgress(), desk.interrupt).execute(desk.project.selected_streams([]))
     assert (report.errors, report.balanced) == ({}, True)
 
 
@@ -69,7 +69,11 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
         desk.work(session)
         assert len(desk.effects()) == 4
         (left,) = desk.hints(session)
-        assert (left.key, left.attempts, left.due_at - desk.bench.clock.now()) == ("C3", 1, inbox_worker.FIRST_PAUSE)
+        assert (left.key, left.attempts, left.due_at - desk.bench.clock.now()) == (
+            "C3",
+            1,
+            webhook_record_delivery.FIRST_PAUSE,
+        )
         assert "the shop does not answer" in (left.error or "")
         pauses = []
         for _ in range(14):
@@ -77,7 +81,7 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
             desk.work(session)
             pauses.append(desk.hints(session)[0].due_at - desk.bench.clock.now())
         assert pauses[:3] == [timedelta(seconds=2), timedelta(seconds=4), timedelta(seconds=8)]
-        assert pauses[-1] == inbox_worker.LONGEST_PAUSE
+        assert pauses[-1] == webhook_record_delivery.LONGEST_PAUSE
         desk.customers.failing.clear()
         desk.hint(session, "customers", "C3")
         desk.work(session)
@@ -97,9 +101,9 @@ def test_several_bad_records_in_a_row_keep_no_other_from_it(desk: InboxDesk) -> 
         desk.work(session)
         hints = {hint.key: hint for hint in desk.hints(session)}
         assert {key for key, hint in hints.items() if hint.attempts or hint.error} == set(
-            bad[: inbox_worker.FAILED_ALONE]
+            bad[: webhook_record_delivery.FAILED_ALONE]
         )
-        desk.bench.clock.advance(inbox_worker.FIRST_PAUSE.total_seconds())
+        desk.bench.clock.advance(webhook_record_delivery.FIRST_PAUSE.total_seconds())
         desk.work(session)
         assert {hint.key: hint.attempts for hint in desk.hints(session)}.keys() == set(bad)
         assert len(desk.effects()) == len(keys) - len(bad)
@@ -130,7 +134,7 @@ def test_a_record_that_fails_leaves_no_other_waiting(desk: InboxDesk) -> None:
         desk.hint(session, "orders", "O1")
         desk.work(session)
         assert {hint.key: hint.attempts for hint in desk.hints(session)} == {"C9": 1, "O1": 0}
-        desk.bench.clock.advance(inbox_worker.SOON.total_seconds())
+        desk.bench.clock.advance(webhook_record_delivery.SOON.total_seconds())
         desk.work(session)
         assert [hint.key for hint in desk.hints(session)] == ["C9"]
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
@@ -150,7 +154,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
             desk.work(session)
             (hint,) = desk.hints(session)
             pauses.append(hint.due_at - desk.bench.clock.now())
-        assert pauses == [inbox_worker.SOON, timedelta(seconds=10), inbox_worker.LONGEST_UNTRIED]
+        assert pauses == [webhook_record_delivery.SOON, timedelta(seconds=10), webhook_record_delivery.LONGEST_UNTRIED]
 
 
 def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:
@@ -165,7 +169,7 @@ def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:
         assert (left.key, left.attempts) == ("O1", 1)
         assert "the shop does not answer" in (left.error or "")
         desk.customers.failing.clear()
-        desk.bench.clock.advance(inbox_worker.FIRST_PAUSE.total_seconds())
+        desk.bench.clock.advance(webhook_record_delivery.FIRST_PAUSE.total_seconds())
         desk.work(session)
         assert desk.hints(session) == []
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
@@ -177,7 +181,7 @@ def test_a_source_that_is_away_is_not_asked_for_each_record(desk: InboxDesk) -> 
     with desk.session() as session:
         desk.hint(session, "customers", *(f"C{number}" for number in range(50)))
         desk.work(session)
-        assert len(desk.customers.asked) <= 1 + inbox_worker.FAILED_ALONE
+        assert len(desk.customers.asked) <= 1 + webhook_record_delivery.FAILED_ALONE
         assert len(desk.hints(session)) == 50
         desk.customers.failing.clear()
         desk.bench.clock.advance(5)
@@ -304,7 +308,7 @@ def test_deletions_beyond_the_limits_wait_for_one_approval(desk: InboxDesk, monk
             assert run.status == "incomplete"
             assert [(each.advice or "").endswith(f" {number}") for each in run.messages] == [True]
             assert pending is not None
-            assert pending.number == number
+            assert pending.record_count == number
         assert desk.effects() == [("update", "b:C50")]
         returned = gone.pop(0)
         desk.customers.put(returned, name="Ada")
@@ -338,4 +342,4 @@ def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) ->
 
 def _told(desk: InboxDesk, session: Session) -> list[str]:
     """The remarks of the last run on the customers."""
-    return remarks_by_stream(desk.runs(session)[0].messages).get("b.customers", [])
+    return warnings_and_notes_by_stream(desk.runs(session)[0].messages).get("b.customers", [])

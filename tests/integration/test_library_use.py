@@ -20,9 +20,9 @@ from tests.e2e.project_folder import UNPACED
 import crossdock
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
-from crossdock.values.progress import Silent, Unit
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.values.progress import SilentProgress, Unit
 
 Config = dict[str, Any]
 
@@ -44,7 +44,7 @@ def made(folder: Path, server: SandboxServer, rows: int) -> Config:
         "mode": "snapshot", "files": "*.csv", "format": {"kind": "delimited", "delimiter": ";"}, "key": ["SKU"],
         "resource": "product", "map": {"sku": "SKU", "name": "NAME", **fixed},
     }  # fmt: skip
-    token = private_file(folder / "key", server.sandbox.new_key())
+    token = write_private_file(folder / "key", server.sandbox.new_key())
     return {
         "platform": {
             "base_url": server.base_url,
@@ -66,7 +66,7 @@ def made(folder: Path, server: SandboxServer, rows: int) -> Config:
 
 def skus(config: Config) -> list[str]:
     """Of each effect at the platform."""
-    return [each["body"]["sku"] for each in sandbox_effects.list_effects(project.load(config).platform)]
+    return [each["body"]["sku"] for each in sandbox_effects_comparison.list_effects(project.load(config).platform)]
 
 
 def test_a_config_in_memory_is_checked_planned_and_run(tmp_path: Path, server: SandboxServer) -> None:
@@ -161,7 +161,7 @@ def test_what_a_server_logs_about_a_defect_is_shown_where_nothing_is_configured(
     assert done.stderr == "a defect\n"
 
 
-class Steps(Silent):
+class Steps(SilentProgress):
     """Counts records, and stops the run as it begins to read."""
 
     def __init__(self, interrupt: threading.Event) -> None:
@@ -186,7 +186,7 @@ def test_progress_is_reported_and_a_run_can_be_cancelled(tmp_path: Path, server:
     assert sorted(skus(config)) == [f"a{number:04}" for number in range(4)]
 
 
-class Broken(Silent):
+class Broken(SilentProgress):
     """A display with a defect."""
 
     def __init__(self) -> None:
@@ -245,7 +245,7 @@ def test_the_guide_checks_plans_runs_and_tells_errors_apart(
     other = made(tmp_path / "b", server, 2)
     file.write_bytes(crossdock_yaml(other))
     assert guide["sync_tenant"](file, server.tenant, tmp_path).status == "done"
-    with project.load(config).exclusive_state():
+    with project.load(config).open_state_exclusively():
         assert guide["run_unless_busy"](config) is None
     away = {"base_url": "http://127.0.0.1:9", "retry": {"attempts": 1, "base_s": 0.01, "give_up_after_s": 0.1}}
     gone = {**config, "platform": config["platform"] | away, "state": f"sqlite:///{tmp_path / 'gone.db'}"}

@@ -14,11 +14,11 @@ from tests.chaos.shelves import Customers, Orders
 import crossdock
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import ConfigError
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.run_report import Report
 from crossdock.state import StateUrl
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 
 class Invoices(Stream[BenchSettings]):
@@ -167,11 +167,11 @@ def test_an_interrupted_run_says_so(desk: Desk) -> None:
     stop = threading.Event()
     stop.set()
     assert desk.bench._project is not None
-    report = runner.sync(
+    report = sync_and_replay.sync(
         desk.bench._project,
         [],
         clock=desk.bench.clock,
-        progress=Silent(),
+        progress=SilentProgress(),
         interrupt=stop,
         records=named_records("b.customers", ["1"]),
     )

@@ -16,7 +16,7 @@ from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.resources import ResourceName
-from crossdock.runs import read_parts
+from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint
@@ -72,7 +72,7 @@ def test_children_before_their_parents_are_delivered_in_the_same_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The parents are in the last of several parts; every account is created once, and none waits."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 50)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 50)
     children_before_their_parents(bench, 250, a_page=10)
 
 
@@ -87,7 +87,7 @@ def children_before_their_parents(bench: Bench, number: int, a_page: int) -> Non
 
 def test_a_cycle_over_two_parts_is_delivered_in_the_same_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """One account is created without its parent, and completed after the other one."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
     report = synced(bench, Accounts([("a", "b")], [("c", "a")], [("b", "a")]))
     assert (report.exit_code, report.tallies["b.accounts"].records["created"]) == (0, 3)
 
@@ -102,7 +102,7 @@ def test_a_parent_of_a_later_stream_is_enough(bench: Bench) -> None:
 
 def test_what_is_not_there_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run ends as usual, with the waiting records counted once."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
     report = synced(bench, Accounts([("a", "nowhere"), ("b", "a")], [("c", None)]))
     tally = report.tallies["b.accounts"].records
     assert (report.exit_code, tally["carried_on"], tally["created"]) == (1, 2, 1)
@@ -112,7 +112,7 @@ def test_a_record_that_is_read_again_while_it_waits_is_delivered_as_it_was_read_
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first version is replaced, and never sent."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
     bench.begin([Accounts([("a", "p")], [("a", "p")], [("p", None)])])
     report = bench.sync()
     assert (report.balanced, report.exit_code) == (True, 0)
@@ -123,7 +123,7 @@ def test_what_waits_when_the_source_fails_is_delivered_by_the_next_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure on a later page loses no record of an earlier part, and counts it once."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
 
     class Failing(Accounts):
         fails = True
@@ -158,7 +158,7 @@ def test_any_order_over_any_parts_delivers_all_that_can_be(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, parents: dict[str, str | None], sizes: list[int], rows: int
 ) -> None:
     """Exactly the accounts that no missing one holds back; plan and sync count the same, and nothing is sent twice."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", rows)
     accounts, pages = list(parents.items()), []
     for size in sizes:
         pages.append(accounts[:size])
@@ -181,7 +181,7 @@ def test_whatever_comes_on_a_later_night_delivers_what_waited_for_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, parents: dict[str, str | None], nights: list[int], rows: int
 ) -> None:
     """Also in cycles; each night ends as its plan says, and a night that brings nothing maps no record."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", rows)
     mapped: list[str] = []
 
     class Counted(Accounts):
@@ -408,7 +408,7 @@ def test_first_contributions_of_earlier_parts_count_against_no_limit(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a record held before is unknown then; updates of what was contributed count, in whichever part they are."""
-    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 1)
 
     class Names(Accounts):
         contributes = ("name",)

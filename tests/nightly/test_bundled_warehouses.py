@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.testing.acceptance import SyncAcceptance
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 from crossdock.testing.contract import StreamContract
@@ -53,7 +53,7 @@ def export(folder: Path) -> None:
 
 
 class _InFolder(ConnectorUnderTest):
-    connector = load("folder_warehouse")
+    connector = load_connector("folder_warehouse")
     settings = {"path": "exports", "streams": STREAMS}
 
     def prepare(self, folder: Path) -> None:
@@ -72,7 +72,7 @@ def server() -> SftpServer:
 
 
 class _OnServer(ConnectorUnderTest):
-    connector = load("sftp_warehouse")
+    connector = load_connector("sftp_warehouse")
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]  # the server makes its password

@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import Context, RawBatch
 from crossdock.connector import Connector, Stream
-from crossdock.values.records import JSON, with_paths
+from crossdock.values.records import JSON, with_path_columns
 
 
 @dataclass
@@ -47,7 +47,7 @@ def fetched(connector: Connector[Any], ctx: Context[Any], name: str, keys: Itera
 def _rows(stream: Stream[Any], batches: Iterator[RawBatch]) -> Rows:
     found = Rows()
     for batch in batches:
-        rows = with_paths(batch.load(), stream.key)
+        rows = with_path_columns(batch.load(), stream.key)
         for *key, text in rows.select(*stream.key, JSON).iter_rows():
             found.by_key.setdefault(tuple(key), []).append(text)
         found.deleted.update(batch.deleted)

@@ -16,11 +16,11 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.stage import Project
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -81,13 +81,15 @@ class Recipe(Project):
         self.config = folder / f"{name}.yaml"
         shutil.copy2(CONFIGS / self.config.name, self.config)
         self._project = project.load(self.config)
-        self._project.init()
+        self._project.create_or_upgrade_state()
 
     def sync(self, *streams: str) -> Report:
         """The report of a sync, an hour after the last one."""
         self._advance(3600)
         self.interrupt.clear()
-        return runner.sync(self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=self.interrupt)
+        return sync_and_replay.sync(
+            self._project, list(streams), clock=self.clock, progress=SilentProgress(), interrupt=self.interrupt
+        )
 
     def delivered(self) -> int:
         """Sync without an error; returns the number of effects at the platform, at the shop and at the 3PL."""

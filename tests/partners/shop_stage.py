@@ -18,13 +18,13 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_server import serving_shop
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.clock import Clock
 
 
 def shopify(folder: Path, url: str, token: str, **settings: Any) -> dict[str, Any]:
     """The connection of a Shopify shop."""
-    secret = private_file(folder / f"token-of-{urlsplit(url).port}", token)
+    secret = write_private_file(folder / f"token-of-{urlsplit(url).port}", token)
     return {"kind": "shopify", "base_url": url, "token": secret, **settings}
 
 
@@ -65,8 +65,8 @@ def woocommerce(folder: Path, url: str, key: ApiKey, **settings: Any) -> dict[st
     return {
         "kind": "woocommerce",
         "base_url": url,
-        "consumer_key": private_file(folder / "consumer-key", key.consumer_key),
-        "consumer_secret": private_file(folder / "consumer-secret", key.consumer_secret),
+        "consumer_key": write_private_file(folder / "consumer-key", key.consumer_key),
+        "consumer_secret": write_private_file(folder / "consumer-secret", key.consumer_secret),
         **settings,
     }
 

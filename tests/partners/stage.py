@@ -15,22 +15,22 @@ from unittest import mock
 from tests.hints import work_on_hints
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.inbox.inbox_worker import InboxWorker
-from crossdock.services.inbox.receiver import Receiver
-from crossdock.services.inbox.subscriptions import open_subscriptions
-from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_receiver import Receiver
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
+from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
+from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.state import InboxRecord
 from crossdock.state.tables.dead_letters import ALL
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.webhooks import Subscription
 
 
@@ -49,7 +49,7 @@ class Project:
             "platform": {
                 "base_url": sandbox.base_url,
                 "tenant": "sandbox",
-                "auth": {"kind": "api_key", "token": private_file(folder / "platform-key", sandbox.api_key)},
+                "auth": {"kind": "api_key", "token": write_private_file(folder / "platform-key", sandbox.api_key)},
                 "rate": {"per_minute": 600_000, "burst": 100_000},
             },
             "state": "sqlite:///state.db",
@@ -59,12 +59,12 @@ class Project:
         self.config = folder / "crossdock.yaml"
         self.config.write_bytes(exact_json.dumps(document))
         self._project = project.load(self.config)
-        self._project.init()
+        self._project.create_or_upgrade_state()
 
     def sync(self, *streams: str) -> Report:
         """The report of a sync in this process."""
-        return runner.sync(
-            self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=threading.Event()
+        return sync_and_replay.sync(
+            self._project, list(streams), clock=self.clock, progress=SilentProgress(), interrupt=threading.Event()
         )
 
     @contextmanager
@@ -73,10 +73,13 @@ class Project:
         receiver.replace_endpoints(
             endpoints_by_connection(self._project.connections, self.clock), self._project.open_state
         )
-        worker = InboxWorker(self.clock, Silent, threading.Event(), lambda *_: None)
+        worker = InboxWorker(self.clock, SilentProgress, threading.Event(), lambda *_: None)
 
         def deliver() -> None:
-            with open_session(self._project, self.clock) as session, mock.patch.object(inbox_worker, "IDLE_S", 0.0):
+            with (
+                open_session(self._project, self.clock) as session,
+                mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0),
+            ):
                 work_on_hints(worker, session)
 
         yield deliver
@@ -101,7 +104,7 @@ class Project:
     def restore(self, backup: Path) -> None:
         """Put a copy of the state back, and declare it."""
         shutil.copy2(backup, self.folder / "state.db")
-        with self._project.exclusive_state(restored=True) as opened:
+        with self._project.open_state_exclusively(restored=True) as opened:
             opened.run_transaction(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
 
     def dead_letters(self) -> dict[str, str]:
@@ -131,7 +134,7 @@ class Project:
 
     def effects(self, resource: str) -> list[dict[str, Any]]:
         """What happened to these resources at the platform, oldest first."""
-        effects = sandbox_effects.list_effects(self._project.platform)
+        effects = sandbox_effects_comparison.list_effects(self._project.platform)
         return [dict(each) for each in effects if each["resource"] == resource]
 
     def invoices(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from tests.partners.stage import Project
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.clock import Clock
 
 LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
@@ -78,7 +78,7 @@ class Stage(Project):
     ) -> None:
         self.exports = folder / "exports"
         self.exports.mkdir()
-        known = {name: private_file(folder / name, secret) for name, secret in secrets.items()}
+        known = {name: write_private_file(folder / name, secret) for name, secret in secrets.items()}
         connections = {"shop": shop("depot.orders", order), "depot": {**depot, **known}}
         super().__init__(folder, sandbox, connections, clock)
 

@@ -13,9 +13,9 @@ from tests.ended_commands import Done
 from tests.partners.token_vendor import CLIENT
 from tests.waiting import eventually
 
-from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 
 READ = ("try", "books.items", "-n", "10")
@@ -33,7 +33,8 @@ class TokenProject:
         given = {"authorize_url": f"{url}/authorize"} if "device_url" not in auth else {}
         credentials = {
             "kind": "authorization_code", **given, "token_url": f"{url}/token", "client_id": CLIENT[0],
-            "client_secret": private_file(folder / "client-secret", CLIENT[1]), "scopes": ["offline_access"], **auth,
+            "client_secret": write_private_file(folder / "client-secret", CLIENT[1]), "scopes": ["offline_access"],
+            **auth,
         }  # fmt: skip
         items = {
             "path": "/items", "records": "items", "mode": "snapshot", "key": ["id"], "resource": "product",

@@ -17,12 +17,12 @@ def test_who_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "ann")
     host = socket.gethostname()
     assert current_actor() == Actor("ann", f"command line, {host}")
-    assert current_actor().signature == f"ann@{host}"
+    assert current_actor().name_with_host == f"ann@{host}"
     monkeypatch.setenv("CROSSDOCK_PERSON", " Ann Lee ")
     monkeypatch.setenv("CROSSDOCK_ADDRESS", "10.0.0.7")
     monkeypatch.setenv("CROSSDOCK_REASON", "asked by\nBob")
     assert current_actor() == Actor("Ann Lee", "10.0.0.7", r"asked by\nBob")
-    assert current_actor().signature == "Ann Lee"
+    assert current_actor().name_with_host == "Ann Lee"
     with acting_as(Actor("Bob", "10.0.0.8")):
         assert current_actor() == Actor("Bob", "10.0.0.8")
     assert current_actor().name == "Ann Lee"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.values.addresses import (
-    check_endpoint,
+from crossdock.values.web_address_checks import (
+    check_address_without_query,
     check_web_address,
     forbidden_address_reason,
-    names_secret,
+    has_secret_parameter,
     query_has_secret,
 )
 
@@ -49,10 +49,10 @@ def test_an_empty_port_is_refused() -> None:
 
 def test_an_endpoint_has_no_query() -> None:
     """Paths are appended to it, so that a query would have them swallowed, and it may hold a key."""
-    assert check_endpoint("https://a.example/v1/") == "https://a.example/v1/"
+    assert check_address_without_query("https://a.example/v1/") == "https://a.example/v1/"
     for url in ("https://a.example?", f"https://a.example/?key={CANARY}"):
         with pytest.raises(ValueError, match="without a query") as refused:
-            check_endpoint(url)
+            check_address_without_query(url)
         assert CANARY not in str(refused.value)
 
 
@@ -77,21 +77,21 @@ def test_an_endpoint_has_no_query() -> None:
 )
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     """Upper case, percent-encoding, also twice, and prefixes do not hide it."""
-    assert names_secret(f"postgresql://h/d?sslmode=require&{name}={CANARY}")
+    assert has_secret_parameter(f"postgresql://h/d?sslmode=require&{name}={CANARY}")
     assert query_has_secret(f"https://a.example/hook?channel=ops&{name}={CANARY}")
 
 
 @pytest.mark.parametrize("text", ["h/d?passfile=/x", "h/d?sslkey=/x&sslmode=require", "h/d?require_auth=password"])
 def test_what_is_no_secret_may_stand_there(text: str) -> None:
     """Paths of files and words that only sound like a secret are no names of one."""
-    assert not names_secret(text)
+    assert not has_secret_parameter(text)
 
 
 def test_secrets_are_looked_for_in_linear_time() -> None:
     """A long text that nearly matches everywhere is looked through: a quadratic search would take minutes."""
-    assert not names_secret("pwd" * 100_000)
-    assert not names_secret("a " * 100_000)
-    assert not names_secret("%25" * 100_000)
+    assert not has_secret_parameter("pwd" * 100_000)
+    assert not has_secret_parameter("a " * 100_000)
+    assert not has_secret_parameter("%25" * 100_000)
 
 
 @pytest.mark.parametrize(

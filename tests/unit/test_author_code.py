@@ -23,9 +23,15 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.runs.checked_batches import existing_batches, fetched_batches, pulled_batches
-from crossdock.runs.planning.draft_records import draft_of_record
-from crossdock.values.author_code import AuthorCodeError, brief, described_exception, error_of_author, guarded
-from crossdock.values.config_models import ConfigModel, SecretRef
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.values.author_code_errors import (
+    AuthorCodeError,
+    as_author_code_error,
+    convert_author_errors,
+    described_exception,
+    shortened_text,
+)
+from crossdock.values.config_base_types import ConfigModel, SecretRef
 from crossdock.values.records import LINE, Proof, RawBatch
 
 HERE = Path(__file__).name
@@ -93,7 +99,7 @@ def said(run: Callable[[], Any], **facts: Any) -> str:
     """What the guard makes of what *run* raises."""
     with (
         pytest.raises(AuthorCodeError) as caught,
-        guarded("pull", "w.accounts", code=run, **facts),
+        convert_author_errors("pull", "w.accounts", code=run, **facts),
     ):
         run()
     error = caught.value
@@ -189,7 +195,7 @@ def test_what_a_mapping_raises_on_a_record_can_be_stored(members: dict[str, Any]
 @pytest.mark.parametrize("error", [UnavailableError("down"), ConfigError("no file"), KeyboardInterrupt()])
 def test_errors_that_are_raised_on_purpose_stay(error: BaseException) -> None:
     """An error that the documentation names, and an interruption, are no failure of the code."""
-    with pytest.raises(type(error)) as caught, guarded("pull", "w.accounts"):
+    with pytest.raises(type(error)) as caught, convert_author_errors("pull", "w.accounts"):
         raise error
     assert caught.value is error
 
@@ -198,7 +204,7 @@ def test_what_our_own_code_raises_below_an_authors_stays() -> None:
     """A stop of the run reaches the run, although an author's code was on the way."""
     namespace: dict[str, Any] = {"__name__": "crossdock.pacing.clock", "StoppedError": StoppedError}
     exec("def wait():\n    raise StoppedError('stopped')", namespace)
-    with pytest.raises(StoppedError), guarded("pull", "w.accounts"):
+    with pytest.raises(StoppedError), convert_author_errors("pull", "w.accounts"):
         namespace["wait"]()
 
 
@@ -306,8 +312,8 @@ def test_findings_of_an_authors_model_are_told_without_the_values() -> None:
 
 def test_a_message_is_short_and_printable() -> None:
     """At most 500 characters, with escapes for control characters."""
-    assert brief("a\x1b") == "a\\x1b"
-    assert len(brief("a" * 1_000)) == 500
+    assert shortened_text("a\x1b") == "a\\x1b"
+    assert len(shortened_text("a" * 1_000)) == 500
     assert len(said(raises(ValueError("x" * 1_000_000)))) < 1_000
 
 
@@ -315,10 +321,10 @@ def test_an_exception_that_no_guard_met_is_an_authors_if_its_code_is_on_the_way(
     """Only what a frame of an author has raised is told as such: anything else is a defect of ours."""
     with pytest.raises(ValueError, match="bad") as caught:
         raises(ValueError("bad"))()
-    found = error_of_author(caught.value)
+    found = as_author_code_error(caught.value)
     assert found is not None
     assert found.exit_code == 3
-    assert error_of_author(ValueError("bad")) is None
+    assert as_author_code_error(ValueError("bad")) is None
 
 
 def test_the_most_frequent_mistake_is_told() -> None:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
-from crossdock.values.config_models import ConfigModel, GivenText, Name, Secret, SecretRef
+from crossdock.values.config_base_types import ConfigModel, GivenText, Name, Secret, SecretRef
 
 
 class Part(ConfigModel):
@@ -35,7 +35,7 @@ def read(tmp_path: Path, text: str) -> Whole:
     path = tmp_path / "c.yaml"
     path.write_text(text, encoding="utf-8")
     document = config_file.read(path)
-    return document.check(Whole, document.data)
+    return document.validated_as_model(Whole, document.data)
 
 
 @pytest.mark.parametrize(
@@ -238,12 +238,12 @@ def test_later_files_override_earlier_ones(tmp_path: Path) -> None:
     second.write_text("parts: {a: {size: 2}}")
     third.write_text("name: y\nparts:\n  b: {szie: 7}\n  a: {label: 1}")
     document = config_file.read(first, second)
-    whole = document.check(Whole, document.data)
+    whole = document.validated_as_model(Whole, document.data)
     assert (whole.name, whole.parts["a"]) == ("x", Part(size=2, label="l"))
     assert whole.token == Secret("file:key", tmp_path)
     document = config_file.read(first, second, third)
     with pytest.raises(ConfigError) as refused:
-        document.check(Whole, document.data)
+        document.validated_as_model(Whole, document.data)
     assert f"{third}:3:7: parts.b.szie: unknown key" in str(refused.value)
     assert f"{third}:4:7: parts.a.label: must be text: quote numbers" in str(refused.value)
 

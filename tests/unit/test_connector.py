@@ -13,18 +13,18 @@ from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.errors import ConnectorError
-from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
-from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.api_request import ApiUsage
+from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 
 class Products(Stream[Settings]):
@@ -140,7 +140,7 @@ def test_what_is_shared_is_made_once() -> None:
 def test_a_connection_has_one_api_in_a_run() -> None:
     """Its streams share it, and its rate limit; it is closed at the end of the run, which reports its requests."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path(), transport=transport)
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path(), transport=transport)
     context = Context(
         Settings(kind="none"),
         "shop",
@@ -162,7 +162,7 @@ def test_runs_that_read_one_api_share_its_limit() -> None:
     clock, limit = ManualClock(), RateLimit(per_minute=60, burst=3)
     runs = [
         SourceContext(
-            clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=transport, buckets=buckets, live=live
+            clock, SilentProgress(), NoIntake(), Path(), Path(), Path(), transport=transport, buckets=buckets, live=live
         )
         for live in (False, True)
     ]
@@ -181,7 +181,7 @@ def test_runs_that_read_one_api_share_its_limit() -> None:
 
 def test_an_api_that_is_not_declared() -> None:
     """The error says how to declare it."""
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     with pytest.raises(ConnectorError, match="declares no API") as failed:
         _ = Context(Settings(kind="none"), "shop", run).api
     assert failed.value.hint is not None

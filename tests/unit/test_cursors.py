@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.cursors import Checkpoint, Cursor, Window, instant_cursor, windows
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, instant_cursor, windows
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  zones follow
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

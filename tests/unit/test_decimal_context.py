@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 from tests.unit.connectors.shop.woocommerce import test_mapping as woocommerce
 
-from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.number_format import NumberFormat
-from crossdock.mapping.ordering import OrderBy
+from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.file_source import StatedSums
-from crossdock.runs.live_comparison import content_hash
+from crossdock.runs.live_comparison import customer_and_items_hash
 from crossdock.runs.operator_look_ups import _invoice_total
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock_connectors.shop.streams import Invoices
-from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
+from crossdock_connectors.shop.woocommerce.shop_reader import WooCommerceReader
 
 LONG = "999999999999999.9999"
 PAYLOAD = {"customerId": "7", "currency": "EUR", "items": [{"quantity": 3, "unitPrice": Decimal(LONG)}]}
@@ -40,7 +40,7 @@ def stated_sums() -> None:
 
 def invoice() -> Any:
     placed = woocommerce.order(woocommerce.line("12345678.91", quantity=7), total="12345678.91")
-    return Invoices(WooCommerceDialect(woocommerce.settings())).to_resource(woocommerce.record(placed))
+    return Invoices(WooCommerceReader(woocommerce.settings())).to_resource(woocommerce.record(placed))
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def invoice() -> Any:
             lambda: Cursor.model_validate({"column": "A", "as_": "integer", "overlap": 10}).pull_since("2026112802"),
             id="a cursor",
         ),
-        pytest.param(lambda: NumberFormat().decimal(LONG), id="a number"),
-        pytest.param(lambda: NumberFormat(factor=Decimal("0.01")).decimal("99999999999999999.99"), id="a factor"),
-        pytest.param(lambda: NumberFormat(round="down").decimal("999999999999999.99999"), id="a rounded number"),
-        pytest.param(lambda: content_hash(PAYLOAD), id="the content of a record"),
+        pytest.param(lambda: NumberFormat().parse_decimal(LONG), id="a number"),
+        pytest.param(lambda: NumberFormat(factor=Decimal("0.01")).parse_decimal("99999999999999999.99"), id="a factor"),
+        pytest.param(lambda: NumberFormat(round="down").parse_decimal("999999999999999.99999"), id="a rounded number"),
+        pytest.param(lambda: customer_and_items_hash(PAYLOAD), id="the content of a record"),
         pytest.param(lambda: _invoice_total(PAYLOAD), id="a total"),
         control_totals,
         stated_sums,

@@ -22,8 +22,8 @@ from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
 from crossdock.services.fleet import executors
-from crossdock.services.fleet.tenant_files import TenantFiles
-from crossdock.services.fleet.tenants import load_base
+from crossdock.services.fleet.tenant_config_watch import TenantFiles
+from crossdock.services.fleet.tenants import load_fleet_base
 from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
@@ -43,9 +43,9 @@ SCHEDULER = PODS["crossdock-scheduler"]["spec"]["containers"][0]
 
 
 def broken_and_tenants(base: Path, tenants: Path) -> tuple[dict[str, str], set[str]]:
-    files = TenantFiles(str(tenants), load_base(base))
-    files.scan()
-    return dict(files.broken), set(files.tenants)
+    files = TenantFiles(str(tenants), load_fleet_base(base))
+    files.load_changed_configs()
+    return dict(files.config_errors), set(files.tenants)
 
 
 def test_the_example_fleet_loads() -> None:
@@ -87,7 +87,7 @@ def test_the_executor_of_the_guide_carries_out_runs(
     assert f'[project.entry-points."{executors.GROUP}"]' in toml
     point = EntryPoint(called, value, executors.GROUP)
     monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), point])
-    with executors.chosen_executor(called).open(2) as executor:
+    with executors.parse_executor_option(called).open(2) as executor:
         assert [future.result() for future in [executor.submit(int, text) for text in "123"]] == [1, 2, 3]
     with pytest.raises(SystemExit) as ended:
         main(["schedule", "--fleet", str(tmp_path / "nowhere"), "--executor", called])
@@ -215,10 +215,10 @@ def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:
     for name, folder in (("crossdock-base", tmp_path), ("crossdock-tenants", tmp_path / "tenants")):
         for file, text in OBJECTS["ConfigMap", name]["data"].items():
             (folder / file).write_text(text, encoding="utf-8")
-    base = load_base(tmp_path / "base.yaml")
+    base = load_fleet_base(tmp_path / "base.yaml")
     files = TenantFiles(str(tmp_path / "tenants"), base, on_other_hosts=True)
-    files.scan()
-    assert (files.broken, set(files.tenants)) == ({}, {"acme", "globex"})
+    files.load_changed_configs()
+    assert (files.config_errors, set(files.tenants)) == ({}, {"acme", "globex"})
     assert base.database.drivername != "sqlite"
     assert str(base.config.folder) == "/var/lib/crossdock"
 

@@ -15,7 +15,7 @@ from site_builder.reference_pages import generated
 from tests.documentation.config_blocks import data_of, files_of_pages, whole_config
 from tests.documentation.fences import DOCS, PAGES, ROOT, fences, fences_of
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.stream_overrides import StreamOverrides
@@ -33,7 +33,9 @@ def blocks(page: Path, language: str) -> list[str]:
 @cache
 def known_keys() -> frozenset[str]:
     """Every key of a config file, from its JSON Schema."""
-    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    schema = config_schema(
+        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+    )
     return frozenset(key for part in (schema, *schema["$defs"].values()) for key in part["properties"])
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
@@ -46,7 +46,9 @@ def test_fields_have_their_docstrings() -> None:
 
 def test_every_config_key_has_a_description() -> None:
     """Editors show it, and so does the reference."""
-    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    schema = config_schema(
+        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+    )
     parts = {"": schema, **schema["$defs"]}
     assert [
         f"{part}.{key}"

@@ -27,7 +27,7 @@ def test_what_is_written_is_read_back_equal(value: Any) -> None:
     """Any JSON value comes back equal, whichever way it is read, and its bytes are the same the second time."""
     body = exact_json.dumps(value)
     assert exact_json.loads(body) == value
-    assert repr(exact_json.loads_own(body.decode())) == repr(exact_json.loads(body))
+    assert repr(exact_json.loads_canonical(body.decode())) == repr(exact_json.loads(body))
     assert exact_json.dumps(exact_json.loads(body)) == body
 
 
@@ -139,7 +139,7 @@ def test_a_document_is_read_alike_by_all_readers(members: list[tuple[str, str]])
             assert repr(quick) == repr(slow)
         elif slow is not None:  # limits that the slow reader has beside it
             assert "\\u" in text or text.count("[") > exact_json.MAX_DEPTH
-        together = exact_json.canonical_objects([text.encode(), text.encode() + b"\r"])
+        together = exact_json.canonical_object_texts([text.encode(), text.encode() + b"\r"])
         if together is not None:
             assert together == [exact_json.dumps(quick).decode()] * 2
 
@@ -172,8 +172,8 @@ def finding(read: Any) -> Any:
 )
 def test_lines_that_are_no_objects_are_left_to_the_slow_reader(line: str) -> None:
     """One of them leaves all to it, and what it accepts is then read by it."""
-    assert exact_json.canonical_objects([b'{"a":1}', line.encode()]) is None
-    assert exact_json.canonical_objects([b'{"b":1.50,"a":"\\u00e9\\""}']) == ['{"a":"é\\"","b":1.5}']
+    assert exact_json.canonical_object_texts([b'{"a":1}', line.encode()]) is None
+    assert exact_json.canonical_object_texts([b'{"b":1.50,"a":"\\u00e9\\""}']) == ['{"a":"é\\"","b":1.5}']
 
 
 @pytest.mark.parametrize("name", [1, None, b"a", 1.5])
@@ -230,7 +230,7 @@ def test_a_number_beyond_the_bounds_is_one_finding(number: str) -> None:
 def test_our_own_texts_have_the_same_bounds(number: str) -> None:
     """A number of a changed state is refused before it is expanded."""
     with pytest.raises(ValueError, match="a number has an exponent beyond"):
-        exact_json.loads_own(number)
+        exact_json.loads_canonical(number)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_depth_has_one_bound_for_reading_and_writing() -> None:
         with pytest.raises(ValueError, match="nested more than 64 levels deep"):
             exact_json.dumps(value)
     with pytest.raises(ValueError, match="nested more than 64 levels deep"):
-        exact_json.loads_own("[" * 100_000)
+        exact_json.loads_canonical("[" * 100_000)
 
 
 @pytest.mark.parametrize("bound", [2_000, pytest.param(exact_json.MAX_VALUES, marks=pytest.mark.nightly)])

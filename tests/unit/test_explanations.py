@@ -21,10 +21,10 @@ from tests.documentation.options import check_options
 import crossdock
 import crossdock_connectors
 from crossdock.cli.main import cli, main
-from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, with_code
+from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, add_code_to_first_line
 from crossdock.values import explanations
 from crossdock.values.records import REASONS
-from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, remarks
+from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, warning_and_note_texts
 from crossdock.values.state_words import known_words
 
 ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]
@@ -120,9 +120,9 @@ def test_every_warning_says_which_it_is() -> None:
 def test_a_warning_is_shown_with_its_code() -> None:
     """A note has none."""
     messages = RunMessages()
-    messages.warn("shop.products", "several variants have the SKU 1", code="sku_repeated")
-    messages.note("shop.products", "3 files were read")
-    assert remarks(messages) == [
+    messages.add_warning("shop.products", "several variants have the SKU 1", code="sku_repeated")
+    messages.add_note("shop.products", "3 files were read")
+    assert warning_and_note_texts(messages) == [
         "shop.products: several variants have the SKU 1 [sku_repeated]",
         "shop.products: 3 files were read",
     ]
@@ -216,7 +216,7 @@ def test_the_errors_of_a_run_are_listed_with_their_codes() -> None:
     error = ConfigError("cannot be read", where="a.csv", hint="make it readable", code="file_unreadable")
     messages = [RunMessage.of_error(name, error) for name in ("wms.items", "wms.bins")]
     assert error_texts(messages) == ["wms.items, wms.bins: a.csv: cannot be read [file_unreadable]\n  make it readable"]
-    assert with_code(str(FindingsError(["a", "b"])), "config_invalid") == "a [config_invalid]\nb"
+    assert add_code_to_first_line(str(FindingsError(["a", "b"])), "config_invalid") == "a [config_invalid]\nb"
 
 
 def test_an_author_may_give_a_code_of_their_own() -> None:

@@ -30,8 +30,13 @@ from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.services.inbox import inbox_worker, receiver, webhook_endpoints, webhook_writer
-from crossdock.services.scheduler.daemon import LOOK_S
+from crossdock.services.inbox import (
+    webhook_receiver,
+    webhook_record_delivery,
+    webhook_verification_and_parsing,
+    webhook_writer,
+)
+from crossdock.services.scheduler.apscheduler_daemon import LOOK_S
 from crossdock.values import exact_json
 from crossdock.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
@@ -59,15 +64,21 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
     """The pages on webhooks have the times and numbers of the code, and every reason for which one is not processed."""
     pages = [*sorted((DOCS / "how_to").glob("listen/*.md")), DOCS / "how_to" / "deploy" / "nginx_or_caddy.md"]
     page = " ".join(" ".join(page.read_text(encoding="utf-8") for page in pages).split())
-    pauses = inbox_worker.FIRST_PAUSE.total_seconds(), inbox_worker.LONGEST_PAUSE.total_seconds() / 3_600
+    pauses = (
+        webhook_record_delivery.FIRST_PAUSE.total_seconds(),
+        webhook_record_delivery.LONGEST_PAUSE.total_seconds() / 3_600,
+    )
     assert pauses == (1, 1)
     stated = (
         f"is recognized for {webhook_writer.KEPT.days} days",
-        f"could not store it within {receiver.STORED_WITHIN_S:.0f} seconds; `Retry-After` is {receiver.RETRY_AFTER_S}",
-        f"not complete within {receiver._CLIENTS.body_s:.0f} seconds each",
-        f"about more than {webhook_endpoints.MOST_HINTS:,} records",
+        (
+            f"could not store it within {webhook_receiver.STORED_WITHIN_S:.0f} seconds; `Retry-After` is "
+            f"{webhook_receiver.RETRY_AFTER_S}"
+        ),
+        f"not complete within {webhook_receiver._CLIENTS.body_s:.0f} seconds each",
+        f"about more than {webhook_verification_and_parsing.MOST_HINTS:,} records",
         f"at most {LOOK_S:.0f} seconds later",
-        f"bodies of more than {receiver.BODIES_AT_MOST >> 20} MiB in all",
+        f"bodies of more than {webhook_receiver.BODIES_AT_MOST >> 20} MiB in all",
         f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",
         "again after 1 second, and then after pauses that double up to an hour",
     )

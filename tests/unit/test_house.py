@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 import crossdock
+from crossdock.config.connector_registry import installed_connectors, load_connector
 from crossdock.config.project import project
-from crossdock.config.registry import available, load
 from crossdock.connector import Connector
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.testing.connector_context import context
+from crossdock.testing.context_and_stream_reading import context
 from crossdock.values.records import Record
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +40,13 @@ def test_money_never_meets_a_float() -> None:
         "mapping", "formats", "runs", "planning", "delta", "project", "state", "delivery",
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
-        "doubles.py",
-        "runner.py", "stop_requests.py", "engine.py", "open_state.py", "run_lease.py", "dispatcher.py", "outcomes.py",
-        "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "turn_writer.py",
+        "floating_point_precision.py",
+        "sync_and_replay.py", "stop_requests.py", "engine.py", "open_state.py", "run_lease.py", "dispatcher.py",
+        "answer_outcomes.py",
+        "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "state_writer.py",
         "send_queue.py", "circuit_breaker.py", "confidence_bounds.py",
         "token_buckets.py",
-        "run_report.py", "timing_lines.py", "scheduled_runs.py", "fleet_database.py", "cursors.py",
+        "run_report.py", "timing_lines.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py", "cursors.py",
         "stream_declaration.py",
     }  # fmt: skip
     for path in MODULES:
@@ -82,8 +83,8 @@ def test_the_facade_gives_what_it_names() -> None:
 
 def test_bundled_connectors_come_through_the_door_of_all() -> None:
     """Nothing in core knows their names: they are found by entry point."""
-    assert isinstance(load("sftp_warehouse"), Connector)
-    assert "sftp_warehouse" in available()
+    assert isinstance(load_connector("sftp_warehouse"), Connector)
+    assert "sftp_warehouse" in installed_connectors()
     core = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "core").rglob("*.py"))
     assert "crossdock_connectors" not in core
 

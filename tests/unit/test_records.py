@@ -15,7 +15,7 @@ from tests.unit.test_json_paths import VALUES
 from crossdock.errors import RefusedError
 from crossdock.values import records
 from crossdock.values.record_keys import key_text
-from crossdock.values.records import LINE, RawBatch, Record, with_paths
+from crossdock.values.records import LINE, RawBatch, Record, with_path_columns
 
 PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
 
@@ -82,7 +82,7 @@ def test_any_items_become_rows(items: list[Any]) -> None:
     assert frame[LINE].to_list() == list(range(1, len(items) + 1))
     rows = frame.drop(LINE).to_dicts()
     assert [Record("", (row,), "page", (1,)).json() for row in rows] == items
-    assert with_paths(frame.drop("a.b"), ["a.b"])["a.b"].equals(frame["a.b"])
+    assert with_path_columns(frame.drop("a.b"), ["a.b"])["a.b"].equals(frame["a.b"])
 
 
 @pytest.mark.parametrize("items", [{"id": 1}, "text", b"bytes"])

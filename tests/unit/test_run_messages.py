@@ -5,7 +5,14 @@ from __future__ import annotations
 import weakref
 
 from crossdock.errors import FindingsError, RefusedError, UnavailableError
-from crossdock.values.run_messages import MOST, RunMessage, RunMessages, error_texts, remarks, streams_document
+from crossdock.values.run_messages import (
+    MOST,
+    RunMessage,
+    RunMessages,
+    error_texts,
+    streams_and_messages_document,
+    warning_and_note_texts,
+)
 
 SHORT = RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew")
 DOWN = UnavailableError("no answer", where="sftp://wms")
@@ -18,15 +25,15 @@ class Content:
 def test_a_stream_may_have_several_errors() -> None:
     """The first does not hide the others, and the exit code is that of the most severe."""
     said = RunMessages()
-    said.fail("wms.products", SHORT)
-    said.fail("wms.products", DOWN)
-    said.fail("wms.products", RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew"))
+    said.add_error("wms.products", SHORT)
+    said.add_error("wms.products", DOWN)
+    said.add_error("wms.products", RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew"))
     assert [(each.stream, each.code, each.place, each.advice) for each in said] == [
         ("wms.products", "refused", "f.csv:12", "ask for it anew"),
         ("wms.products", "unavailable", "sftp://wms", None),
     ]
-    assert (said.errors, said.exit_code) == ({"wms.products": SHORT}, 3)
-    assert streams_document({}, said)["errors"] == {
+    assert (said.first_error_by_stream, said.exit_code) == ({"wms.products": SHORT}, 3)
+    assert streams_and_messages_document({}, said)["errors"] == {
         "wms.products": "f.csv:12: has 10 rows\n  ask for it anew\nsftp://wms: no answer"
     }
 
@@ -35,8 +42,8 @@ def test_one_error_of_many_streams_is_one_sentence() -> None:
     """With the names of all of them."""
     said = RunMessages()
     for stream in ("wms.products", "wms.customers"):
-        said.fail(stream, DOWN)
-    said.fail("", SHORT)
+        said.add_error(stream, DOWN)
+    said.add_error("", SHORT)
     assert error_texts(said) == [
         "wms.products, wms.customers: sftp://wms: no answer [unavailable]",
         "f.csv:12: has 10 rows [refused]\n  ask for it anew",
@@ -46,7 +53,7 @@ def test_one_error_of_many_streams_is_one_sentence() -> None:
 def test_findings_keep_their_lines() -> None:
     """Each finding of a config file is a line."""
     said = RunMessages()
-    said.fail("", FindingsError(["a.yaml:1: no", "a.yaml:2: no"]))
+    said.add_error("", FindingsError(["a.yaml:1: no", "a.yaml:2: no"]))
     assert error_texts(said) == ["a.yaml:1: no [config_invalid]\na.yaml:2: no"]
 
 
@@ -54,10 +61,10 @@ def test_remarks_are_bounded_and_errors_are_not() -> None:
     """After `MOST` warnings and notes only their number is kept."""
     said = RunMessages([RunMessage("note", "wms.lots", "of the run that is continued")])
     for number in range(MOST + 5):
-        said.note("wms.lots", f"file {number} is passed over")
-        said.note("wms.lots", "file 0 is passed over")
-    said.fail("wms.lots", SHORT)
-    found = remarks(said)
+        said.add_note("wms.lots", f"file {number} is passed over")
+        said.add_note("wms.lots", "file 0 is passed over")
+    said.add_error("wms.lots", SHORT)
+    found = warning_and_note_texts(said)
     assert len(found) == MOST + 1
     assert found[-1] == "6 more warnings and notes of this run are not kept"
     assert len(error_texts(said)) == 1
@@ -92,7 +99,7 @@ def test_a_kept_error_holds_nothing_that_was_read() -> None:
         try:
             read(content())
         except RefusedError as error:
-            said.fail("wms.rows", error)
+            said.add_error("wms.rows", error)
         assert isinstance(stream, Content)
 
     said = RunMessages()

@@ -16,8 +16,8 @@ from crossdock.cli.main import cli
 from crossdock.console import fleet_report_page
 from crossdock.reading.sources import input_summary
 from crossdock.runs import run_lines, run_report
-from crossdock.services.notifications import events
-from crossdock.services.observability import metrics
+from crossdock.services.notifications import run_events_and_messages
+from crossdock.services.observability import health_and_metrics
 from crossdock.state.tables import run_history, scheduled_runs
 from crossdock.values.state_words import InputState, PlanTerm, RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts, Tally, Term
@@ -31,12 +31,17 @@ def test_states_are_those_of_the_words() -> None:
     """What is stored, counted, measured and sent has no other state, and each of the words is one of them."""
     ended = {state.value for state in RunState} - {RunState.RUNNING}
     assert set(get_args(scheduled_runs.Status)) == set(RunState)
-    assert set(get_args(events.Status)) == set(events._OUTCOMES) == set(metrics._STATUSES) == ended
+    assert (
+        set(get_args(run_events_and_messages.Status))
+        == set(run_events_and_messages._OUTCOMES)
+        == set(health_and_metrics._STATUSES)
+        == ended
+    )
     assert set(get_args(run_report.Status)) == ended - {RunState.SKIPPED}
     assert set(fleet_report_page._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
-    assert set(open_records_list._STATES) == {state.option for state in RecordState}
+    assert set(open_records_list._STATES) == {state.option_value for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
     assert set(get_args(input_summary.InputState)) == set(InputState)
@@ -49,9 +54,9 @@ def test_tables_use_the_words() -> None:
         tally.count(term)
     rows, records = run_lines.tally_tables({"wms.a": tally.as_json()})
     assert rows.columns == ("stream", "read", "skip old", "superseded", "rejected", "in records")
-    assert list(records.columns[1:]) == [RecordTerm(term).shown for term in (*IN, *OUT)]
+    assert list(records.columns[1:]) == [RecordTerm(term).display_text for term in (*IN, *OUT)]
     counts = OpenCounts(**dict.fromkeys(OPEN, 1))
-    assert str(counts) == ", ".join(f"1 {RecordState(each.name).shown}" for each in fields(OpenCounts))
+    assert str(counts) == ", ".join(f"1 {RecordState(each.name).display_text}" for each in fields(OpenCounts))
 
 
 @pytest.mark.parametrize(
@@ -83,4 +88,4 @@ def test_the_documentation_explains_the_words() -> None:
         table = re.search(rf"^\| {title} \| meaning \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE)
         assert table is not None, title
         found = [[cell.strip() for cell in line.split("|")[1:3]] for line in table[1].splitlines()]
-        assert found == [[f"`{word.shown}`", word.meaning] for word in words]
+        assert found == [[f"`{word.display_text}`", word.meaning] for word in words]

@@ -76,8 +76,8 @@ def test_open_counts_add_up_and_are_kept_exactly(first: OpenCounts, second: Open
     assert OpenCounts.of_json(first.as_json()) == first
     both = first + second
     assert both.total == first.total + second.total
-    assert both.exceeds(first) is bool(second.total)
-    assert not first.exceeds(both)
+    assert both.has_any_more_than(first) is bool(second.total)
+    assert not first.has_any_more_than(both)
 
 
 def test_open_counts_are_a_phrase() -> None:

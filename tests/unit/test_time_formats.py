@@ -23,7 +23,7 @@ FIRST, LAST = datetime(1000, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001  the 
 @given(st.datetimes(FIRST, LAST, timezones=ZONES), st.sampled_from("T "))
 def test_every_instant_in_iso_8601_is_exact(moment: datetime, separator: str) -> None:
     """Whatever its offset, to the microsecond."""
-    found = TimeFormat().instant(moment.isoformat(separator), "/at")
+    found = TimeFormat().parse_instant(moment.isoformat(separator), "/at")
     assert (found, found.tzinfo) == (moment, UTC)
 
 
@@ -33,7 +33,9 @@ def test_any_text_is_a_day_or_an_instant_or_a_bad_value(text: str) -> None:
     refused = []
     for zone in (None, "Europe/Berlin"):
         try:
-            TimeFormat().day(text, "/at") if zone is None else TimeFormat(timezone=zone).instant(text, "/at")
+            TimeFormat().parse_day(text, "/at") if zone is None else TimeFormat(timezone=zone).parse_instant(
+                text, "/at"
+            )
         except RecordError as error:
             refused.append(error)
     assert all((error.code, error.pointer) == ("bad_value", "/at") for error in refused)
@@ -47,7 +49,7 @@ def test_any_text_is_a_day_or_an_instant_or_a_bad_value(text: str) -> None:
 def test_an_instant_without_time_or_offset_is_refused(text: str) -> None:
     """It would be another instant on another machine."""
     with pytest.raises(RecordError, match="is not a time in ISO 8601|has no offset"):
-        TimeFormat().instant(text, "/at")
+        TimeFormat().parse_instant(text, "/at")
 
 
 def record(**members: Any) -> Record:
@@ -94,13 +96,13 @@ def test_every_day_in_every_format_is_read_as_it_is_written(moment: datetime, la
     """Also without the zero before a single digit that has other characters around it."""
     text = written(moment, layout)
     short = re.sub(r"^0|(?<=[./])0(?=[0-9][./])", "", text) if layout[2:3] in {".", "/"} else text
-    assert [TimeFormat(layout).day(each, "A") for each in (text, short)] == [moment.date()] * 2
+    assert [TimeFormat(layout).parse_day(each, "A") for each in (text, short)] == [moment.date()] * 2
 
 
 @given(st.datetimes(FIRST, LAST, timezones=st.just(UTC)), st.sampled_from(CLOCKS))
 def test_every_time_in_every_format_is_read_as_it_is_written(moment: datetime, layout: str) -> None:
     """To the digits that the format has."""
-    found = TimeFormat(layout, "UTC").instant(moment.strftime(layout), "A")
+    found = TimeFormat(layout, "UTC").parse_instant(moment.strftime(layout), "A")
     assert found == (moment if "%f" in layout else moment.replace(microsecond=0))
 
 
@@ -110,8 +112,10 @@ def test_every_moment_is_read_from_the_time_of_unix(moment: datetime) -> None:
     ticks = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     assume(not 10**12 <= ticks < 2 * 10**12)
     seconds = f"{'-' if ticks < 0 else ''}{abs(ticks) // 10**6}.{abs(ticks) % 10**6:06}"
-    assert TimeFormat("unix").instant(seconds, "A") == moment
-    assert TimeFormat("unix_ms").instant(str(ticks // 1_000), "A") == moment - timedelta(microseconds=ticks % 1_000)
+    assert TimeFormat("unix").parse_instant(seconds, "A") == moment
+    assert TimeFormat("unix_ms").parse_instant(str(ticks // 1_000), "A") == moment - timedelta(
+        microseconds=ticks % 1_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,10 +123,10 @@ def test_every_moment_is_read_from_the_time_of_unix(moment: datetime) -> None:
 )
 def test_a_time_of_unix_in_the_other_unit_is_refused(text: str, layout: str, other: str) -> None:
     """Seconds would be days of January 1970, and an overlap of them a thousandth; the error names their format."""
-    for read in (TimeFormat(layout).day, TimeFormat(layout).instant):
+    for read in (TimeFormat(layout).parse_day, TimeFormat(layout).parse_instant):
         with pytest.raises(RecordError, match=f"is not a date in the format '{layout}', .* are '{other}'"):
             read(text, "A")
-    assert TimeFormat("microsoft_json").instant("/Date(1772364600)/", "A").year == 1970
+    assert TimeFormat("microsoft_json").parse_instant("/Date(1772364600)/", "A").year == 1970
 
 
 @pytest.mark.parametrize(
@@ -137,14 +141,14 @@ def test_a_time_of_unix_in_the_other_unit_is_refused(text: str, layout: str, oth
 def test_a_date_of_microsoft_json_is_an_instant_and_a_day_at_its_offset(text: str, at: datetime, day: date) -> None:
     """The milliseconds are in UTC, whatever the offset, which only says which day it was there."""
     times = TimeFormat("microsoft_json")
-    assert (times.instant(text, "A"), times.day(text, "A")) == (at, day)
+    assert (times.parse_instant(text, "A"), times.parse_day(text, "A")) == (at, day)
 
 
 @given(st.text("0123456789", min_size=5, max_size=9), st.sampled_from(LAYOUTS[:4]))
 def test_digits_are_a_day_only_if_the_day_is_written_like_this(text: str, layout: str) -> None:
     """`datetime.strptime` reads 2026112 as 2 November, and day 366 of 2026 as 1 January 2027."""
     try:
-        found = TimeFormat(layout).day(text, "A")
+        found = TimeFormat(layout).parse_day(text, "A")
     except RecordError:
         return
     assert found.strftime(layout).rjust(len(text), "0") == text
@@ -175,7 +179,7 @@ def test_digits_are_a_day_only_if_the_day_is_written_like_this(text: str, layout
 )
 def test_a_text_that_is_not_what_its_format_gives_is_refused(text: str, layout: str) -> None:
     """Whatever `datetime.strptime` makes of it."""
-    for read in (TimeFormat(layout, "UTC").day, TimeFormat(layout, "UTC").instant):
+    for read in (TimeFormat(layout, "UTC").parse_day, TimeFormat(layout, "UTC").parse_instant):
         with pytest.raises(RecordError, match="is not a date in the format"):
             read(text, "A")
 
@@ -192,7 +196,11 @@ def test_a_text_that_is_not_what_its_format_gives_is_refused(text: str, layout: 
 )
 def test_spaces_case_and_zeros_that_cannot_be_mistaken_do_not_matter(text: str, layout: str, day: date) -> None:
     """As common programs write them."""
-    assert TimeFormat(layout, "UTC").day(text, "A") == TimeFormat(layout, "UTC").instant(text, "A").date() == day
+    assert (
+        TimeFormat(layout, "UTC").parse_day(text, "A")
+        == TimeFormat(layout, "UTC").parse_instant(text, "A").date()
+        == day
+    )
 
 
 @pytest.mark.parametrize("layout", ["%d.%m. %H:%M", "%H:%M", "%Y-%m-%d %Z", "%c", "%Y-%m-%d %Y", "2026", "%Y-%"])
@@ -215,11 +223,11 @@ def test_a_local_time_at_a_change_of_clocks_follows_the_declared_rule(
 ) -> None:
     """It is rejected by default; the message does not advise a guess."""
     for rule, hour in (("earlier", earlier), ("later", later)):
-        found = TimeFormat(layout, "Europe/Berlin", rule).instant(text, "A")  # type: ignore[arg-type]  # one of them
+        found = TimeFormat(layout, "Europe/Berlin", rule).parse_instant(text, "A")  # type: ignore[arg-type]  # one of them
         assert (found.hour, found.minute) == (hour, 30)
     with pytest.raises(RecordError, match="where the clocks change, and no rule says"):
-        TimeFormat(layout, "Europe/Berlin").instant(text, "A")
-    offset = TimeFormat(None, "Europe/Berlin").instant(f"{text}+02:00", "A")
+        TimeFormat(layout, "Europe/Berlin").parse_instant(text, "A")
+    offset = TimeFormat(None, "Europe/Berlin").parse_instant(f"{text}+02:00", "A")
     assert (offset.hour, offset.minute) == (0, 30)
 
 
@@ -229,10 +237,10 @@ def test_a_local_time_at_a_change_of_clocks_follows_the_declared_rule(
 )
 def test_24_00_is_the_end_of_the_day_where_that_is_declared(text: str, layout: str | None) -> None:
     """And only without minutes; otherwise it is refused, by every version of Python."""
-    assert TimeFormat(layout, "UTC", hour_24=True).instant(text, "A") == datetime(2026, 11, 26, tzinfo=UTC)
+    assert TimeFormat(layout, "UTC", hour_24=True).parse_instant(text, "A") == datetime(2026, 11, 26, tzinfo=UTC)
     for times, each in ((TimeFormat(layout, "UTC"), text), (TimeFormat(layout, "UTC", hour_24=True), text[:-1] + "1")):
         with pytest.raises(RecordError, match="is not a"):
-            times.instant(each, "A")
+            times.parse_instant(each, "A")
 
 
 def test_a_number_in_json_is_the_time_of_unix_only_where_that_is_declared() -> None:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.yaml_reader import boolean_trap, not_text_message, number_trap
+from crossdock.values.yaml_reader import ambiguous_boolean_problem, ambiguous_number_problem, not_text_message
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from crossdock.values.yaml_reader import boolean_trap, not_text_message, number_
 )  # fmt: skip
 def test_a_number_that_is_none_for_people(text: str, message: str) -> None:
     """The message says which quoting is needed."""
-    assert message in (number_trap(text) or "")
+    assert message in (ambiguous_number_problem(text) or "")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def test_a_number_that_is_none_for_people(text: str, message: str) -> None:
 )
 def test_a_number_as_people_write_it(text: str) -> None:
     """Other plain scalars are left alone."""
-    assert number_trap(text) is None
+    assert ambiguous_number_problem(text) is None
 
 
 @given(st.from_regex(r"[-+]?[0-9_.xb]{1,8}(:[0-9]{1,2}){0,2}", fullmatch=True))
 def test_no_number_has_another_value_than_its_digits(text: str) -> None:
     """Whatever YAML reads as a whole number is decimal, or is refused."""
-    if getattr(yaml.compose(text), "tag", None) == "tag:yaml.org,2002:int" and number_trap(text) is None:
+    if getattr(yaml.compose(text), "tag", None) == "tag:yaml.org,2002:int" and ambiguous_number_problem(text) is None:
         assert yaml.safe_load(text) == int(text.replace("_", ""))
 
 
@@ -50,7 +50,7 @@ def test_no_number_has_another_value_than_its_digits(text: str) -> None:
 )
 def test_a_word_that_is_a_boolean(text: str, meant: str | None) -> None:
     """NO may be Norway: the message shows both ways to write it."""
-    found = boolean_trap(text)
+    found = ambiguous_boolean_problem(text)
     assert found == (meant and f'{text} is the boolean {meant} in YAML: quote it for text, "{text}", or write {meant}')
 
 

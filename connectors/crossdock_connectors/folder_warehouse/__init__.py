@@ -2,7 +2,7 @@
 
 from crossdock import Connector
 from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
-from crossdock_connectors.folder_warehouse.streams import check, streams, target
+from crossdock_connectors.folder_warehouse.streams_and_target import check, streams, target
 
 CONNECTOR = Connector(
     name="folder_warehouse",

@@ -30,35 +30,37 @@ from crossdock.sources import (
     RefreshTokenAuth,
     SignatureAlgorithm,
 )
-from crossdock.values.addresses import check_endpoint, check_web_address, names_secret
-from crossdock.values.config_models import Secret, differs_from_default, finding_at
+from crossdock.values.config_base_types import Secret, differs_from_default, finding_about_key
+from crossdock.values.web_address_checks import check_address_without_query, check_web_address, has_secret_parameter
 from crossdock_connectors.http_json.recognized_answers import contains_text, errors_in
 
 
-def _kind_of_text(value: Any) -> str:
+def _text_or_reference_tag(value: Any) -> str:
     is_reference = isinstance(value, Secret) or (isinstance(value, str) and value.startswith(("env:", "file:")))
     return "reference" if is_reference else "text"
 
 
 TextOrSecret = Annotated[
     Annotated[str, Tag("text")] | Annotated[SecretRef, Tag("reference")],
-    Discriminator(_kind_of_text),
+    Discriminator(_text_or_reference_tag),
     WithJsonSchema({"type": "string"}),
 ]
 """A text, or a reference to a secret."""
 
 
-def without_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def refuse_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *values*, or raise ValueError if one with a usual name of a secret is written as text."""
     for name, value in values.items():
-        if isinstance(value, str) and (name.lower() in _CREDENTIALS or names_secret(f"{name.replace('-', '_')}=")):
+        if isinstance(value, str) and (
+            name.lower() in _CREDENTIALS or has_secret_parameter(f"{name.replace('-', '_')}=")
+        ):
             raise ValueError(f"{name}: a secret is never written here: refer to it by env:NAME or file:PATH")
     return values
 
 
 _CREDENTIALS = {"authorization", "proxy-authorization", "cookie"}
 HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
-TokenUrl = Annotated[str, AfterValidator(check_endpoint)]
+TokenUrl = Annotated[str, AfterValidator(check_address_without_query)]
 ClientAuth = Literal["basic", "post"]
 
 
@@ -114,7 +116,7 @@ class Assertion(ConfigModel):
     """The id by which the vendor knows the certificate or public key (``kid``)."""
     algorithm: SignatureAlgorithm = "PS256"
     """How it is signed (RFC 7518)."""
-    claims: Annotated[Mapping[str, Any], AfterValidator(without_literal_secrets)] = {}
+    claims: Annotated[Mapping[str, Any], AfterValidator(refuse_literal_secrets)] = {}
     """Claims that are added to those of the RFC, or take their place, such as ``scope`` or ``aud``."""
 
     @property
@@ -134,7 +136,7 @@ class ExpiredAnswer(ConfigModel):
     @model_validator(mode="after")
     def _check_text(self) -> Self:
         if self.status < 300 and self.text is None:
-            raise finding_at(("text",), "is missing: without it, each answer of success would need a new token")
+            raise finding_about_key(("text",), "is missing: without it, each answer of success would need a new token")
         return self
 
     def matches(self, status: int, body: Any) -> bool:
@@ -148,7 +150,7 @@ class _TokenCredential(ConfigModel):
     """Answers against which a new token may help, besides those with the status 401."""
 
     @property
-    def _is_expired(self) -> Callable[[int, Any], bool] | None:
+    def _expired_answer_predicate(self) -> Callable[[int, Any], bool] | None:
         rules = self.expired
         return (lambda status, body: any(rule.matches(status, body) for rule in rules)) if rules else None
 
@@ -182,7 +184,7 @@ class ClientCredentialsGrant(_GrantedToken):
     @model_validator(mode="after")
     def _check_one_secret(self) -> Self:
         if (self.client_secret is None) == (self.client_assertion is None):
-            raise finding_at(("client_secret",), "name client_secret or client_assertion, and not both")
+            raise finding_about_key(("client_secret",), "name client_secret or client_assertion, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -195,7 +197,7 @@ class ClientCredentialsGrant(_GrantedToken):
             extra=self.extra,
             assertion=self.client_assertion.assertion if self.client_assertion else None,
             json=self.body == "json",
-            expired=self._is_expired,
+            expired=self._expired_answer_predicate,
             scheme=self.scheme,
         )
 
@@ -226,7 +228,7 @@ class RefreshTokenGrant(_GrantedToken):
             self.client_secret or "",
             client_auth=self.client_auth,
             reusable=self.reusable,
-            expired=self._is_expired,
+            expired=self._expired_answer_predicate,
             scheme=self.scheme,
         )
 
@@ -249,7 +251,7 @@ class AuthorizationCode(_GrantedToken):
     """How the client authenticates: HTTP Basic (``basic``), or in the form (``post``)."""
     scopes: tuple[str, ...] = ()
     """Scopes to request."""
-    extra: Annotated[Mapping[str, str], AfterValidator(without_literal_secrets)] = {}
+    extra: Annotated[Mapping[str, str], AfterValidator(refuse_literal_secrets)] = {}
     """Further parameters of the address that the owner opens, such as access_type."""
     pkce: bool = True
     """Whether the request for the first tokens proves where it comes from (RFC 7636); others ignore it."""
@@ -260,9 +262,9 @@ class AuthorizationCode(_GrantedToken):
     """The file of the tokens; default: in a folder beside the state. Tenants with one account share one file."""
 
     @model_validator(mode="after")
-    def _check_one_way(self) -> Self:
+    def _check_authorize_or_device_url(self) -> Self:
         if (self.authorize_url is None) == (self.device_url is None):
-            raise finding_at(("authorize_url",), "name authorize_url or device_url, and not both")
+            raise finding_about_key(("authorize_url",), "name authorize_url or device_url, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -278,25 +280,25 @@ class AuthorizationCode(_GrantedToken):
             pkce=self.pkce,
             redirect_url=self.redirect_url,
             tokens=self.tokens,
-            expired=self._is_expired,
+            expired=self._expired_answer_predicate,
             scheme=self.scheme,
         )
 
 
-def _with_references(value: Any, info: ValidationInfo) -> Any:
+def _resolve_secret_references(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
-        without_literal_secrets({name: each for name, each in value.items() if _kind_of_text(each) == "text"})
-        return {name: _with_references(each, info) for name, each in value.items()}
+        refuse_literal_secrets({name: each for name, each in value.items() if _text_or_reference_tag(each) == "text"})
+        return {name: _resolve_secret_references(each, info) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_references(each, info) for each in value]
-    if isinstance(value, str) and _kind_of_text(value) == "reference":
+        return [_resolve_secret_references(each, info) for each in value]
+    if isinstance(value, str) and _text_or_reference_tag(value) == "reference":
         return _REFERENCE.validate_python(value, context=info.context)
     return value
 
 
 _REFERENCE: TypeAdapter[Secret] = TypeAdapter(SecretRef)
-_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_with_references)]
+_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_resolve_secret_references)]
 
 
 class LoginRequest(_TokenCredential):
@@ -327,9 +329,9 @@ class LoginRequest(_TokenCredential):
     def _check_one_token(self) -> Self:
         given = [each for each in ("token_member", "token_header", "token_cookie") if differs_from_default(self, each)]
         if len(given) > 1:
-            raise finding_at((given[1],), f"cannot be used with {given[0]}: the token is in one place")
+            raise finding_about_key((given[1],), f"cannot be used with {given[0]}: the token is in one place")
         if self.base64 and (self.token_header or self.token_cookie):
-            raise finding_at(("base64",), "needs token_member")
+            raise finding_about_key(("base64",), "needs token_member")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -343,7 +345,7 @@ class LoginRequest(_TokenCredential):
             header=self.header,
             value=self.value,
             base64=self.base64,
-            expired=self._is_expired,
+            expired=self._expired_answer_predicate,
         )
 
 

@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.errors import RefusedError
-from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, UnpackedStream
+from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, UnpackedStream
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, column_text, find_at_pointer, member_name
+from crossdock.values.json_paths import MISSING, column_text, find_at_pointer, unescaped_pointer_part
 from crossdock_connectors.http_json.job_settings import JobResults
 
 _MANY = 12  # digits
@@ -66,7 +66,7 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
         if each.format == "csv":
             csv.field_size_limit(max(csv.field_size_limit(), len(text)))
             rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-            column = member_name((each.record or each.number or "/").removeprefix("/"))
+            column = unescaped_pointer_part((each.record or each.number or "/").removeprefix("/"))
             if column not in (rows.fieldnames or ()):
                 raise _results_error(f"the results have no column {column}")
             yield from rows

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
-from crossdock.values.config_models import MAX_S, finding_at
-from crossdock_connectors.file_members import FileMembers
-from crossdock_connectors.http_json.declared_requests import DeclaredRequest
+from crossdock.values.config_base_types import MAX_S, finding_about_key
 from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 from crossdock_connectors.http_json.request_templates import Path, texts_in
+from crossdock_connectors.records_written_in_files import FileRecordConfig
 
 NAME = "name"
 _KEPT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.[^{}]+)?\}")
@@ -69,7 +69,7 @@ class FileAddress(ConfigModel):
     @model_validator(mode="after")
     def _check_one_address(self) -> Self:
         if (self.path is None) == (self.url is None):
-            raise finding_at(("path",), "give either path or url")
+            raise finding_about_key(("path",), "give either path or url")
         return self
 
 
@@ -103,7 +103,7 @@ class JobState(JobRequest):
     def _check_states(self) -> Self:
         all_of_them = [*self.unstarted, *self.done, *self.failed]
         if twice := [state for state in all_of_them if all_of_them.count(state) > 1]:
-            raise finding_at(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
+            raise finding_about_key(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
         return self
 
 
@@ -133,7 +133,7 @@ class JobResults(FileAddress):
     @model_validator(mode="after")
     def _check_record_or_number(self) -> Self:
         if (self.record is None) == (self.number is None):
-            raise finding_at(("record",), "give either record or number")
+            raise finding_about_key(("record",), "give either record or number")
         return self
 
 
@@ -166,36 +166,38 @@ class BulkJob(ConfigModel):
     """Seconds in which a run waits for the results of a job. Then it fails, and the next run asks again."""
 
     @model_validator(mode="after")
-    def _check_kept_names(self) -> Self:
+    def _check_used_values_kept(self) -> Self:
         known = {NAME}
         for number, each in enumerate(self.prepare):
-            _check_names(("prepare", number), each, known)
-        _check_names(("upload",), self.upload, known)
-        _check_names(("start",), self.start, known)
-        _check_names(("state",), self.state, known)
+            _check_and_add_kept_names(("prepare", number), each, known)
+        _check_and_add_kept_names(("upload",), self.upload, known)
+        _check_and_add_kept_names(("start",), self.start, known)
+        _check_and_add_kept_names(("state",), self.state, known)
         for number, result in enumerate(self.results):
             own = set(known)
             for place, each in enumerate(result.prepare):
-                _check_names(("results", number, "prepare", place), each, own)
-            _check_names(("results", number), result, own)
+                _check_and_add_kept_names(("results", number, "prepare", place), each, own)
+            _check_and_add_kept_names(("results", number), result, own)
         return self
 
 
-def kept_names_in(request: ConfigModel) -> Iterator[str]:
+def used_kept_names(request: ConfigModel) -> Iterator[str]:
     """Yield the names of the kept values that *request* uses."""
     parts = (getattr(request, key, None) for key in ("path", "params", "body", "variables", "url", "form"))
     for text in texts_in(list(filter(None, parts))):
         yield from _KEPT.findall(text)
 
 
-def _check_names(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
+def _check_and_add_kept_names(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
     """Check the names that *request* uses, and add those that it keeps."""
-    if unknown := [name for name in kept_names_in(request) if name not in known]:
-        raise finding_at(place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep")
+    if unknown := [name for name in used_kept_names(request) if name not in known]:
+        raise finding_about_key(
+            place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep"
+        )
     known.update(getattr(request, "keep", ()))
 
 
-class JobResourceConfig(FileMembers):
+class JobResourceConfig(FileRecordConfig):
     """A type of record that is written in files, for jobs that the API carries out later. Records are known by name."""
 
     name_form: NameForm = "{namespace}:{key}"

@@ -18,13 +18,13 @@ from crossdock.targets import (
     Update,
 )
 from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
-from crossdock_connectors.file_members import file_resource
 from crossdock_connectors.http_json import jobs
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.recognized_answers import REFUSED, errors_in
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
+from crossdock_connectors.records_written_in_files import file_target_resource
 
 _PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
 
@@ -44,19 +44,21 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         if resource not in self._forms:
             return super().create(resource, payload)
-        return self._in_file(resource, "create", payload)
+        return self._file_record_request(resource, "create", payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource not in self._forms:
             return super().update(resource, target_id, update)
-        return self._in_file(resource, "update", update.after)
+        return self._file_record_request(resource, "update", update.after)
 
     def delete(self, resource: str, target_id: str) -> Request:
         if resource not in self._forms:
             return super().delete(resource, target_id)
         return Request("DELETE", f"/{resource}")
 
-    def _in_file(self, resource: str, operation: Literal["create", "update"], payload: dict[str, Any]) -> Request:
+    def _file_record_request(
+        self, resource: str, operation: Literal["create", "update"], payload: dict[str, Any]
+    ) -> Request:
         return self._forms[resource].request(operation, self.name_in(resource, payload) or "", payload)
 
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
@@ -89,7 +91,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Outcome | Sequence[Outcome]:
         if resource not in self._forms:
             return super().batch_outcomes(resource, answer, expected)
-        return jobs.outcomes_of(answer, self._jobs[resource], expected)
+        return jobs.outcomes_of_job_answer(answer, self._jobs[resource], expected)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if resource not in self._forms:
@@ -111,7 +113,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Answer:
         if request.method not in _PARTS:
             return super().send(client, resource, request, idempotency_key, if_match, may_leave)
-        return jobs.exchange_part(self, resource, self._jobs[resource], client, request, may_leave)
+        return jobs.send_stored_batch_part(self, resource, self._jobs[resource], client, request, may_leave)
 
 
 def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
@@ -125,7 +127,7 @@ def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
 
 def _file_form(name: str, config: JobResourceConfig) -> FileForm:
     waits = config.job.wait_s
-    kind = file_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
+    kind = file_target_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
     return FileForm(kind, f"{name}_{{number:6}}", config.content)
 
 

@@ -16,8 +16,8 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
-from crossdock.reading.sources.api_request import parameter_pairs
-from crossdock.reading.sources.record_requests import columns_in, fill_path
+from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
+from crossdock.reading.sources.record_paths_and_answers import columns_in_braces, fill_path
 from crossdock.targets import (
     AmbiguousError,
     Answer,
@@ -33,7 +33,7 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.writing.targets.api_target import explained_outcome
-from crossdock.writing.targets.file_hand_over import raising_not_sent
+from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
 from crossdock_connectors.http_json.job_results import JobOutcomes, Result, results_in
 from crossdock_connectors.http_json.job_settings import (
@@ -43,7 +43,7 @@ from crossdock_connectors.http_json.job_settings import (
     JobRequest,
     JobResults,
     JobState,
-    kept_names_in,
+    used_kept_names,
 )
 from crossdock_connectors.http_json.request_templates import fill_columns
 
@@ -71,30 +71,37 @@ class _GoneError(RefusedError):
     """The API has no such job."""
 
 
-def exchange_part(
+def send_stored_batch_part(
     target: ApiTarget, resource: str, config: BulkJob, client: Client, request: Request, may_leave: Callable[[], bool]
 ) -> Answer:
     """Send a part of a stored batch.
 
     Returns:
         After `STAGE`, 200 with the receipt. After the others, 202 with the receipt while the job is not done, 200 with
-        its results, or 409 if it is unknown whether it was started; see `outcomes_of`. 429 if the rate is limited.
+        its results, or 409 if it is unknown whether it was started; see `outcomes_of_job_answer`. 429 if the rate is
+        limited.
 
     Raises:
         NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
     """
     kept = {NAME: request.path.removeprefix("/"), **(exact_json.loads(request.receipt) if request.receipt else {})}
-    exchange = _Exchange(target, resource, config, client, kept)
+    exchange = _JobExchange(target, resource, config, client, kept)
     try:
         if request.method == STAGE:
-            return raising_not_sent(lambda: exchange.stage(request.body or b""))
-        return exchange.start(may_leave) if request.method == HAND_OVER else exchange.resume(may_leave)
+            return run_or_raise_not_sent(lambda: exchange.prepare_and_upload_file(request.body or b""))
+        return (
+            exchange.start_job(may_leave)
+            if request.method == HAND_OVER
+            else exchange.check_state_and_continue(may_leave)
+        )
     except _EndedError as ended:
         return ended.answer
 
 
-def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]) -> Outcome | list[Outcome]:
-    """Return what an answer of `exchange_part` to the second part says of each record, or of all of them."""
+def outcomes_of_job_answer(
+    answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]
+) -> Outcome | list[Outcome]:
+    """Return what an answer of `send_stored_batch_part` to the second part says of each record, or of all of them."""
     match answer.status:
         case 429:
             return explained_outcome(answer, ExpectedRecord(), RecordShape())
@@ -107,7 +114,7 @@ def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedReco
     return JobOutcomes(body_of(answer)).outcomes(expected)
 
 
-class _Exchange:
+class _JobExchange:
     """The requests of one part. *kept* are the values that answers gave."""
 
     def __init__(self, target: ApiTarget, resource: str, config: BulkJob, client: Client, kept: dict[str, Any]) -> None:
@@ -115,40 +122,40 @@ class _Exchange:
         self._kept = kept
         self._place = f"{target.place}.target.resources.{resource}.job"
 
-    def stage(self, content: bytes) -> Answer:
+    def prepare_and_upload_file(self, content: bytes) -> Answer:
         for number, request in enumerate(self._config.prepare):
-            self._send_request(request, f"prepare.{number}")
+            self._send_and_store_values(request, f"prepare.{number}")
         upload = self._config.upload
         headers = {"content-type": upload.content_type}
         if upload.form is not None:
             headers["content-type"], content = self._multipart_form(self._kept_value(upload.form), content)
-        self._send_file(upload, upload.method, "upload", content, headers)
+        self._send_or_fetch_file(upload, upload.method, "upload", content, headers)
         return self._answer_with_receipt(200)
 
-    def resume(self, may_leave: Callable[[], bool]) -> Answer:
+    def check_state_and_continue(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
         if self._lacks_kept_value(state):
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
-            return self.start(may_leave) if self._config.if_lost == "resend" else _unknown_state_answer(lost)
+            return self.start_job(may_leave) if self._config.if_lost == "resend" else _unknown_state_answer(lost)
         try:
-            found, message = raising_not_sent(lambda: self._request_state(state))
+            found, message = run_or_raise_not_sent(lambda: self._request_state(state))
         except _GoneError:
             return _unknown_state_answer("the API does not know the job any more")
         if found in state.unstarted:
-            return self.start(may_leave)
+            return self.start_job(may_leave)
         if found in state.done or found in state.failed:
-            return raising_not_sent(lambda: self._read_results(message, has_failed=found in state.failed))
+            return run_or_raise_not_sent(lambda: self._read_results(message, has_failed=found in state.failed))
         return self._answer_with_receipt(_PENDING, found)
 
-    def start(self, may_leave: Callable[[], bool]) -> Answer:
+    def start_job(self, may_leave: Callable[[], bool]) -> Answer:
         try:
-            self._send_request(self._config.start, "start", may_leave)
+            self._send_and_store_values(self._config.start, "start", may_leave)
         except _LackingError as error:  # it was started
             return _unknown_state_answer(error.message)
         return self._answer_with_receipt(_PENDING)
 
     def _request_state(self, request: JobState) -> tuple[str | None, str]:
-        body = body_of(self._send_request(request, "state"))
+        body = body_of(self._send_and_store_values(request, "state"))
         said = None if request.message is None else find_at_pointer(body, request.message)
         state, around = find_at_pointer(body, request.state), request.state
         while around and not isinstance(state, str):
@@ -188,30 +195,32 @@ class _Exchange:
         for place, request in enumerate(each.prepare):
             if self._lacks_kept_value(request):
                 return None
-            self._send_request(request, f"{what}.prepare.{place}")
+            self._send_and_store_values(request, f"{what}.prepare.{place}")
         if self._lacks_kept_value(each):
             return None
-        answer = self._send_file(each, "GET", what)
+        answer = self._send_or_fetch_file(each, "GET", what)
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer.body
 
     def _lacks_kept_value(self, request: ConfigModel) -> bool:
         """Return whether no answer gave a value that *request* uses."""
-        return any(self._kept.get(name) is None for name in kept_names_in(request))
+        return any(self._kept.get(name) is None for name in used_kept_names(request))
 
     # ---- requests
 
-    def _send_request(self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True) -> Answer:
+    def _send_and_store_values(
+        self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True
+    ) -> Answer:
         """Send *request*, and keep the values of its answer that it names."""
         texts = self._template_values()
-        body = request.content(texts) if request.is_post else None
+        body = request.filled_body(texts) if request.is_post else None
         params = fill_columns(request.params, texts)
-        path = self._path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
+        path = self._filled_path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
             raise _GoneError(f"HTTP {answer.status}", where=request.path)
-        answer = self._successful_answer(answer, what, request.path)
+        answer = self._require_success(answer, what, request.path)
         document = body_of(answer)
         for name, place in request.keep.items():
             value = find_at_pointer(document, place)
@@ -223,18 +232,18 @@ class _Exchange:
             self._kept[name] = value
         return answer
 
-    def _send_file(
+    def _send_or_fetch_file(
         self, place: FileAddress, method: str, what: str, body: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> Answer:
         """Send or request a file."""
         sent: Any = {"body": body, "headers": {**_ANY, **headers}}
         try:
             if place.url is None:
-                path = self._path(place.path)
-                return self._successful_answer(self._client.send(method, path, **sent), what, path)
-            host, path, is_own = self._host_and_path(str(self._kept_value(place.url)), what)
+                path = self._filled_path(place.path)
+                return self._require_success(self._client.send(method, path, **sent), what, path)
+            host, path, is_own = self._check_and_split_address(str(self._kept_value(place.url)), what)
             with closing(self._target.client_of(host, authorized=is_own)) as client:
-                return self._successful_answer(client.send(method, path, **sent), what, host)
+                return self._require_success(client.send(method, path, **sent), what, host)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
             raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
@@ -242,7 +251,7 @@ class _Exchange:
     def _kept_value(self, name_in_braces: str) -> Any:
         return self._kept[name_in_braces[1:-1]]
 
-    def _host_and_path(self, url: str, what: str) -> tuple[str, str, bool]:
+    def _check_and_split_address(self, url: str, what: str) -> tuple[str, str, bool]:
         """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
         try:
             parts = urlsplit(urljoin(f"{self._target.address}/", url))
@@ -262,7 +271,7 @@ class _Exchange:
             )
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
-    def _successful_answer(self, answer: Answer, what: str, where: str) -> Answer:
+    def _require_success(self, answer: Answer, what: str, where: str) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
         if throttled := self._target.throttled(answer):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
@@ -293,9 +302,9 @@ class _Exchange:
         inner = {f"{name}.{key}": column_text(each) or "" for name, value in parts for key, each in value.items()}
         return texts | inner
 
-    def _path(self, path: str | None) -> str:
+    def _filled_path(self, path: str | None) -> str:
         named = {name: text for name, text in self._template_values().items() if isinstance(text, str)}
-        values = {name: named.get(name, "") for name in columns_in(path or "")}
+        values = {name: named.get(name, "") for name in columns_in_braces(path or "")}
         filled = fill_path(path or "", values)
         if filled is None:
             message = f"one of {', '.join(values)}, which an answer gave, cannot be a part of the path {path}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock import RawBatch, RecordError
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.sources import Cursor
-from crossdock.values.records import with_paths
+from crossdock.values.records import with_path_columns
 
 COARSE_S = 1.0  # an API may drop the fraction of a second
 
@@ -23,12 +23,12 @@ class MovedRows:
 
     def add_page(self, page: RawBatch) -> None:
         columns = [*dict.fromkeys((*self._key, self._cursor.column))]
-        frame = with_paths(page.load(), columns)
+        frame = with_path_columns(page.load(), columns)
         if not set(columns) <= set(frame.columns):
             return  # the run refuses the page
         rows = list(frame[columns].iter_rows(named=True))
         keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
-        again = self._seen.known_among(keys)
+        again = self._seen.ids_already_added(keys)
         for key, row in zip(keys, rows, strict=True):
             if key in again:
                 self._latest = max(self._latest, self._cursor_value(row))
@@ -40,6 +40,6 @@ class MovedRows:
         except RecordError:  # the run rejects the record
             return ""
 
-    def any_since(self, began: str) -> bool:
+    def any_moved_since(self, began: str) -> bool:
         """Return whether a row of an earlier page came again with a change since *began*, which has a cursor's form."""
         return self._latest >= began

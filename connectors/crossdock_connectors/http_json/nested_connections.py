@@ -8,9 +8,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context
-from crossdock.reading.sources.record_requests import columns_in
+from crossdock.reading.sources.record_paths_and_answers import columns_in_braces
 from crossdock.sources import GraphQLConnection
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, column_text, with_value_at_path
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Path, fill_columns, texts_in
@@ -36,17 +36,17 @@ class RestOfConnection(ConfigModel):
 
     @model_validator(mode="after")
     def _check_variables(self) -> Self:
-        if not self._columns:
-            raise finding_at(("variables",), "name no member of the record, such as {id}")
+        if not self._columns_in_variables:
+            raise finding_about_key(("variables",), "name no member of the record, such as {id}")
         return self
 
     @property
-    def _columns(self) -> Collection[str]:
-        return {column for text in texts_in(self.variables) for column in columns_in(text)}
+    def _columns_in_variables(self) -> Collection[str]:
+        return {column for text in texts_in(self.variables) for column in columns_in_braces(text)}
 
-    def variables_for(self, item: Any, cursor: str) -> Any:
+    def variables_after_cursor(self, item: Any, cursor: str) -> Any:
         """Return the variables for what follows *cursor*; None if *item* lacks one of the members."""
-        found = {column: column_text(at_path(item, column)) for column in self._columns}
+        found = {column: column_text(at_path(item, column)) for column in self._columns_in_variables}
         if None in found.values():
             return None
         try:
@@ -70,7 +70,7 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
     if at_path(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
         return item
     name = next((each for each in ("edges", "nodes") if isinstance(at_path(held, each), list)), None)
-    variables = rest.variables_for(item, cursor)
+    variables = rest.variables_after_cursor(item, cursor)
     if name is None or variables is None:
         return item
     elements = list(at_path(held, name))

@@ -23,7 +23,7 @@ from crossdock.sources import (
     Paginator,
     Stop,
 )
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, is_pointer, with_value_at_path
 from crossdock_connectors.http_json.credentials import HeaderName
 
@@ -36,7 +36,7 @@ def pointer_of_path(path: str) -> str:
     return path
 
 
-def ignored_places(given: Collection[str]) -> frozenset[str]:
+def pointers_and_headers_to_ignore(given: Collection[str]) -> frozenset[str]:
     """Return what an ``ignore`` names as JSON pointers and names of headers."""
     return frozenset({*given, *map(pointer_of_path, given)})
 
@@ -61,11 +61,13 @@ class StopConfig(ConfigModel):
     @model_validator(mode="after")
     def _check_statuses(self) -> Self:
         if unknown := sorted({*self.statuses} - END_STATUSES):
-            raise finding_at(("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}")
+            raise finding_about_key(
+                ("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}"
+            )
         return self
 
     @property
-    def stop(self) -> Stop:
+    def stop_rule(self) -> Stop:
         is_last = None if self.when is None else self.when.json_predicate()
         when = None if is_last is None else lambda page: is_last(page.body)
         return Stop(when=when, statuses=frozenset(self.statuses), repeated=self.repeated)
@@ -84,8 +86,8 @@ class _Pages(ConfigModel):
         return self.made(**(given | {"records": records} if self.needs_records else given))
 
     @property
-    def ignored(self) -> Collection[str]:
-        return ignored_places(self.ignore)
+    def ignored_members_and_headers(self) -> Collection[str]:
+        return pointers_and_headers_to_ignore(self.ignore)
 
 
 class SinglePage(_Pages):
@@ -128,19 +130,19 @@ class _SizedPages(_Pages):
 
     def paginator(self, records: str) -> Paginator:
         made = super().paginator(records)
-        return replace(made, stop=self.stop.stop) if self.stop and isinstance(made, SizedPages) else made
+        return replace(made, stop=self.stop.stop_rule) if self.stop and isinstance(made, SizedPages) else made
 
     @model_validator(mode="after")
     def _check_stop(self) -> Self:
         stated = self.total is not None or getattr(self, "pages", None) is not None
         if self.stop and self.stop.repeated and not stated:
-            raise finding_at(
+            raise finding_about_key(
                 ("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages"
             )
         is_known = stated or getattr(self, "cap", None) is not None
         if self.stop and max(self.stop.statuses, default=0) >= 400 and not is_known:
             message = "needs total, pages or cap, to tell the end from an error or a limit of the API"
-            raise finding_at(("stop", "statuses"), message)
+            raise finding_about_key(("stop", "statuses"), message)
         return self
 
     @property
@@ -294,7 +296,7 @@ def check_parameter_place(
         return
 
     def wrong(key: str, message: str) -> PydanticCustomError:
-        return finding_at((*place, key), f"{message} (for the stream {stream})" if stream else message)
+        return finding_about_key((*place, key), f"{message} (for the stream {stream})" if stream else message)
 
     names, is_post = paging.param_names, graphql is not None or body is not None
     where = "variables" if isinstance(paging, GraphQLPages) else paging.place

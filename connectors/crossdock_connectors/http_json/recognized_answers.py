@@ -35,7 +35,7 @@ class ThrottledAnswer(_RecognizedAnswer):
     """Where the body states the wait, such as ``errors.0.time_remaining``: a number of seconds, or a text such as
     ``18 seconds``. Default: ``Retry-After``, or what the text says."""
 
-    def recognized(self, status: int, body: Any) -> bool | float:
+    def match_or_stated_wait(self, status: int, body: Any) -> bool | float:
         """Return whether it is this answer, or the wait that it states."""
         if status != self.status or not contains_text(errors_in(body) if status < 300 else body, self.text):
             return False

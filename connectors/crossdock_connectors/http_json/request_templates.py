@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.record_requests import IN_BRACES
+from crossdock.reading.sources.record_paths_and_answers import IN_BRACES
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path
 
@@ -84,7 +84,7 @@ def fill_columns(value: Any, key: Mapping[str, Any], numbers: Collection[str] = 
     return value
 
 
-def fill_values(value: Any, values: Mapping[str, str | None], numbers: Collection[str] = ()) -> Any:
+def fill_or_remove_placeholders(value: Any, values: Mapping[str, str | None], numbers: Collection[str] = ()) -> Any:
     """Insert *values* into the texts of *value*, and remove what needs a missing one.
 
     A member is left out, and an object that has no other. A list in a body that compares with it, such as

@@ -10,21 +10,21 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
-from crossdock.reading.sources import record_requests
+from crossdock.reading.sources import record_paths_and_answers
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
-from crossdock.values.config_models import duration_schema, finding_at, is_duration
+from crossdock.values.config_base_types import duration_schema, finding_about_key, is_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
-from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
-from crossdock_connectors.http_json.declared_requests import DeclaredRequest, check_body
-from crossdock_connectors.http_json.expansion import ExpandedMember
+from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, refuse_literal_secrets
+from crossdock_connectors.http_json.members_from_further_requests import ExpandedMember
 from crossdock_connectors.http_json.nested_connections import RestOfConnection
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_parameter_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
+from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
-from crossdock_connectors.request_times import UNIX, UNIX_MS, TimeLayout
+from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
@@ -81,10 +81,10 @@ class FetchedRecord(DeclaredRequest):
     record: Place = ""
     """Where the record is in an answer; a list has the rows of one record. Default: the answer is the record."""
 
-    def columns_of(self, key: Sequence[str]) -> set[str]:
+    def key_columns_in_request(self, key: Sequence[str]) -> set[str]:
         """Return the columns of *key* that the request has."""
         texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
-        return {name for text in texts for name in record_requests.columns_in(text)} & {*key}
+        return {name for text in texts for name in record_paths_and_answers.columns_in_braces(text)} & {*key}
 
 
 class HttpJsonStreamConfig(StreamConfig):
@@ -92,9 +92,9 @@ class HttpJsonStreamConfig(StreamConfig):
 
     path: Path
     """The path of the list below the base URL, without a query."""
-    params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
+    params: Annotated[Mapping[str, Param], AfterValidator(refuse_literal_secrets)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
-    headers: Annotated[Mapping[HeaderName, str], AfterValidator(without_literal_secrets)] = {}
+    headers: Annotated[Mapping[HeaderName, str], AfterValidator(refuse_literal_secrets)] = {}
     """Headers of the request besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
@@ -140,7 +140,7 @@ class HttpJsonStreamConfig(StreamConfig):
     that it was deleted."""
 
     @property
-    def written_as(self) -> str | None:
+    def request_time_format(self) -> str | None:
         """How times are written in requests: by default as in records, if those are numbers; None for ISO 8601."""
         if self.time_format is None and self.cursor is not None and self.cursor.format in {UNIX, UNIX_MS}:
             return self.cursor.format
@@ -154,7 +154,7 @@ class HttpJsonStreamConfig(StreamConfig):
     def fetches(self) -> bool:
         return self.fetch is not None
 
-    def other_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
+    def existing_and_expanded_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
         """Yield the lists besides the stream's own, each with its place in the config."""
         if self.existing is not None:
             yield ("existing",), self.existing
@@ -165,10 +165,12 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.reread is None or self.mode != "incremental":
             return self
         if self.cursor is None and self.windows is None:
-            raise finding_at(("reread",), "needs cursor or windows: without them each run reads everything")
+            raise finding_about_key(("reread",), "needs cursor or windows: without them each run reads everything")
         if self.reread.finds_gone and self.first is not None:
             instead = "; name a list of all records in existing" if self.windows else ""
-            raise finding_at(("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}")
+            raise finding_about_key(
+                ("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -176,11 +178,13 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.existing is None:
             return self
         if self.mode == "snapshot":
-            raise finding_at(("existing",), MARKS_IN_SNAPSHOT)
+            raise finding_about_key(("existing",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None:
-            raise finding_at(("existing",), "cannot be used with deleted: choose one way to find deleted records")
+            raise finding_about_key(
+                ("existing",), "cannot be used with deleted: choose one way to find deleted records"
+            )
         if self.on_gone == "nothing":
-            raise finding_at(("existing",), "needs on_gone: archive or delete; the list is not read without it")
+            raise finding_about_key(("existing",), "needs on_gone: archive or delete; the list is not read without it")
         return self
 
     @model_validator(mode="after")
@@ -188,41 +192,43 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.fetch is None:
             return self
         fetch = self.fetch
-        columns = record_requests.columns_in(fetch.path)
+        columns = record_paths_and_answers.columns_in_braces(fetch.path)
         texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
-            raise finding_at(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
+            raise finding_about_key(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
         for place, names in (("path", columns), ("numbers", fetch.numbers)):
             for column in names:
                 if column not in self.key:
-                    raise finding_at(("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
+                    raise finding_about_key(
+                        ("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}"
+                    )
         return self
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
         if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
-            raise finding_at(("whole_groups",), "needs group_by, and a cursor with sorted: false")
+            raise finding_about_key(("whole_groups",), "needs group_by, and a cursor with sorted: false")
         if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
             message = (
                 "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
                 " mode: snapshot, or a list in each record: explode, or each with of"
             )
-            raise finding_at(("group_by",), message)
+            raise finding_about_key(("group_by",), message)
         return self
 
     @model_validator(mode="after")
     def _check_request(self) -> Self:
-        check_body(self.graphql, self.variables, self.body)
+        check_body_or_graphql(self.graphql, self.variables, self.body)
         return self
 
     @model_validator(mode="after")
-    def _check_continuation(self) -> Self:
+    def _check_cursor_and_windows(self) -> Self:
         if self.mode != "incremental":
             for key in ("cursor", "windows"):
                 if getattr(self, key) is not None:
-                    raise finding_at((key,), "needs mode: incremental")
+                    raise finding_about_key((key,), "needs mode: incremental")
         if self.cursor is not None and self.windows is not None:
-            raise finding_at(
+            raise finding_about_key(
                 ("cursor",), "cannot be used with windows: the stream continues at the end of the last one"
             )
         used = set(request_templates.placeholders_in([self.params, self.headers, self.body, self.variables]))
@@ -230,35 +236,35 @@ class HttpJsonStreamConfig(StreamConfig):
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):
             hint = "everything would be read in each run" if self.cursor else "each window would be read as a whole"
-            raise finding_at((key,), f"the request does not use {{{missing[0]}}}: {hint}")
+            raise finding_about_key((key,), f"the request does not use {{{missing[0]}}}: {hint}")
         if unknown := sorted(used - wanted):
             owner = "cursor" if unknown[0] == "since" else "windows"
-            raise finding_at(("params",), f"{{{unknown[0]}}} needs {owner}")
+            raise finding_about_key(("params",), f"{{{unknown[0]}}} needs {owner}")
         if self.numbers:
             self._check_numbers()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
-            raise finding_at(("time_format",), "needs windows, or a cursor with as: instant")
+            raise finding_about_key(("time_format",), "needs windows, or a cursor with as: instant")
         return self._check_first()
 
     def _check_numbers(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
-        if is_time and self.written_as not in {UNIX, UNIX_MS}:
-            raise finding_at(("numbers",), "needs time_format: unix or unix_ms for times")
+        if is_time and self.request_time_format not in {UNIX, UNIX_MS}:
+            raise finding_about_key(("numbers",), "needs time_format: unix or unix_ms for times")
         texts = set(request_templates.texts_in([self.body, self.variables]))
         for name in self.numbers:
             if f"{{{name}}}" not in texts:
-                raise finding_at(("numbers",), f'body and variables have no member "{{{name}}}"')
+                raise finding_about_key(("numbers",), f'body and variables have no member "{{{name}}}"')
 
     def _check_first(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):
-            raise finding_at(("first",), "needs cursor or windows")
+            raise finding_about_key(("first",), "needs cursor or windows")
         if self.windows and self.first is None:
-            raise finding_at(
+            raise finding_about_key(
                 ("windows",), 'needs first: the time at which the first window begins, such as "2024-01-01T00:00:00Z"'
             )
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if self.first is not None and is_time and not _is_instant(self.first):
-            raise finding_at(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
+            raise finding_about_key(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
         return self
 
 
@@ -268,9 +274,9 @@ class HttpJsonSettings(HttpSettings):
     kind: Literal["http_json"]
     auth: Credential | None = None
     """The credentials; default: none."""
-    headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(without_literal_secrets)] = {}
+    headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(refuse_literal_secrets)] = {}
     """Headers of every request; a credential is a reference to a secret."""
-    params: Annotated[Mapping[str, str], AfterValidator(without_literal_secrets)] = {}
+    params: Annotated[Mapping[str, str], AfterValidator(refuse_literal_secrets)] = {}
     """Query parameters of every request, also of the target, unless it has one of this name. A credential cannot be
     one, because servers log addresses."""
     rate: RateLimit = RateLimit()
@@ -296,7 +302,7 @@ class HttpJsonSettings(HttpSettings):
     @model_validator(mode="after")
     def _check_streams_or_target(self) -> Self:
         if not self.streams and self.target is None:
-            raise finding_at(("streams",), "is missing: a connection has streams, a target, or both")
+            raise finding_about_key(("streams",), "is missing: a connection has streams, a target, or both")
         return self
 
     @model_validator(mode="after")
@@ -306,12 +312,12 @@ class HttpJsonSettings(HttpSettings):
             place = ("streams", name, "pagination")
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
-                raise finding_at(place, message)
+                raise finding_about_key(place, message)
             self._check_paging(stream, stream.pagination, place, name)
-            for around, other in stream.other_lists():
+            for around, other in stream.existing_and_expanded_lists():
                 if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
-                    raise finding_at(("streams", name, *around), message)
+                    raise finding_about_key(("streams", name, *around), message)
                 inside = around if other.pagination else ()
                 own = other.pagination or stream.pagination
                 self._check_paging(other, own, ("streams", name, *inside, "pagination"), name)
@@ -351,11 +357,11 @@ class HttpJsonSettings(HttpSettings):
             params=self.params,
             rate=self.rate,
             throttled=self._is_throttled,
-            failed=self._failed_status(),
+            failed=self._failed_status_function(),
             max_answer_bytes=self.max_answer_bytes,
         )
 
-    def _failed_status(self) -> Callable[[ApiAnswer], int | None]:
+    def _failed_status_function(self) -> Callable[[ApiAnswer], int | None]:
         failed, is_failed = self.failed, self.failed.when.json_predicate() if self.failed else lambda _: False
         is_ok = self.ok.json_predicate() if self.ok else lambda _: True
 
@@ -367,9 +373,9 @@ class HttpJsonSettings(HttpSettings):
         return status_of
 
     def _is_throttled(self, answer: ApiAnswer) -> bool | float:
-        found = (rule.recognized(answer.status, answer.body) for rule in self.throttled)
+        found = (rule.match_or_stated_wait(answer.status, answer.body) for rule in self.throttled)
         return next((each for each in found if each is not False), False)
 
 
 def _revealed(value: TextOrSecret) -> str:
-    return value if isinstance(value, str) else value.reveal_token()
+    return value if isinstance(value, str) else value.reveal_for_header()

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources import record_requests
+from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.reading.sources import record_paths_and_answers
 from crossdock.reading.sources.list_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
@@ -30,7 +30,7 @@ from crossdock.sources import (
     windows,
 )
 from crossdock.values import exact_json
-from crossdock.values.config_models import parse_duration
+from crossdock.values.config_base_types import parse_duration
 from crossdock.values.json_paths import (
     MISSING,
     at_path,
@@ -38,13 +38,13 @@ from crossdock.values.json_paths import (
     column_text,
     find_at_pointer,
     find_list_at_pointer,
-    member_name,
-    names_of,
+    names_in_path,
+    unescaped_pointer_part,
 )
-from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_paths
-from crossdock_connectors import request_times
-from crossdock_connectors.http_json import expansion, request_templates
-from crossdock_connectors.http_json.failing_records import FailingRecords
+from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_path_columns
+from crossdock_connectors import request_time_formats
+from crossdock_connectors.http_json import members_from_further_requests, request_templates
+from crossdock_connectors.http_json.failing_record_isolation import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.nested_connections import complete_connections
 from crossdock_connectors.http_json.pagination import Pagination
@@ -84,7 +84,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
-        for asked in self._list_requests(ctx, since):
+        for asked in self._request_values_by_window(ctx, since):
             has_rows, (_, window) = False, asked
             for batch in self._read_list(ctx, asked):
                 if not has_rows and batch.load().height > 0:
@@ -101,72 +101,81 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def _read_list(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
-        pages = (self.batch(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values))
+        pages = (
+            self.batch_of_page(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values)
+        )
         began = ctx.run.clock.now()
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
         for batch in pages:
             if moved:
                 moved.add_page(batch)
             yield batch
-        if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._time_of_api(ctx, began)):
+        if (
+            moved
+            and ctx.run.open_lists.needs_second_reading
+            and moved.any_moved_since(self._cursor_by_api_clock(ctx, began))
+        ):
             raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
     @property
     def _repeats_keys(self) -> bool:
         """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
-        return self.cursor is not None and self.cursor.as_ == "instant" and not self._names_in_list
+        return self.cursor is not None and self.cursor.as_ == "instant" and not self._unique_key_columns
 
-    def _time_of_api(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
+    def _cursor_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
         assert self.cursor is not None
         coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
         return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
 
-    def _list_requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
+    def _request_values_by_window(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
         if config.windows is None:
             yield {"since": self._time_in_request(since or config.first)}, None
             return
         size, overlap = parse_duration(config.windows.size), parse_duration(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
-        before = _AT_EDGE if request_times.is_exact(config.written_as) else timedelta()
+        before = _AT_EDGE if request_time_formats.has_seconds(config.request_time_format) else timedelta()
         for number, window in enumerate(windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap)):
             start = self._time_in_request(instant_cursor(window.start - before if number else window.start))
             end = self._time_in_request(instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 
     def _time_in_request(self, value: str | None, *, excluded: bool = False) -> str | None:
-        layout, continues = self._config.written_as, self.cursor or self._config.windows
+        layout, continues = self._config.request_time_format, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
         timezone = continues.timezone if continues else None
-        return request_times.format_range_bound(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
+        return request_time_formats.format_range_bound(
+            datetime.fromisoformat(value), layout, timezone, excluded=excluded
+        )
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         config = self._config
         body, variables = (
-            request_templates.fill_values(part, values, config.numbers) for part in (config.body, config.variables)
+            request_templates.fill_or_remove_placeholders(part, values, config.numbers)
+            for part in (config.body, config.variables)
         )
         return ctx.api.pages(
             config.path,
-            request_templates.fill_values(config.params, values),
+            request_templates.fill_or_remove_placeholders(config.params, values),
             paginator=self._pagination.paginator(config.records),
             json=None if config.body is None else body or {},
             graphql=config.graphql,
             variables=variables,
-            headers=request_templates.fill_values(config.headers, values),
+            headers=request_templates.fill_or_remove_placeholders(config.headers, values),
             records=config.records,
-            key=self._names_in_list,
+            key=self._unique_key_columns,
             shared_key=self.key,
-            ignore=self._pagination.ignored,
+            ignore=self._pagination.ignored_members_and_headers,
         )
 
     @property
-    def _names_in_list(self) -> Sequence[str]:
+    def _unique_key_columns(self) -> Sequence[str]:
         """The columns by which an element of the list is recognized; empty if several may have the same key."""
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
-    def batch(
+    def batch_of_page(
         self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expand: int | None = 0
     ) -> RawBatch:
         """Return the rows of a page. Of its records, the first *expand* are expanded; None: all of them."""
@@ -187,7 +196,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
         for error in filter(
-            None, (expansion.error_of_expansion(item, self._config.expand) for item in items if explode)
+            None,
+            (members_from_further_requests.error_of_expansion(item, self._config.expand) for item in items if explode),
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._rows(items, source)
@@ -208,15 +218,21 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 if is_left_out({column: column_text(at_path(item, column)) for column in columns}):
                     return item, False
             whole = complete_connections(ctx, item, self._config.rest)
-            made = expansion.expand_item(ctx, whole, members, self._pagination, key, answers)
+            made = members_from_further_requests.add_requested_members(
+                ctx, whole, members, self._pagination, key, answers
+            )
             return made, any(at_path(made, name) is not None for name in members)
 
         answers = ctx.shared(f"{key} answers", dict[str, ApiAnswer])
         failing = ctx.shared(key, FailingRecords)
-        return failing.ask_for_each(items, asked, lambda item, error: expansion.mark_as_failed(item, members, error))
+        return failing.request_each_or_set_aside(
+            items, asked, lambda item, error: members_from_further_requests.mark_as_failed(item, members, error)
+        )
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        if self._config.expand and (error := expansion.error_of_expansion(record.json(), self._config.expand)):
+        if self._config.expand and (
+            error := members_from_further_requests.error_of_expansion(record.json(), self._config.expand)
+        ):
             raise error
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if explode and self.group_by and not is_element and at_path_or_error(record.json(), explode) in (None, MISSING):
@@ -234,12 +250,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         paging = existing.pagination or self._pagination
         paginator = paging.paginator(existing.records)
         sent: Any = {"json": existing.body, "graphql": existing.graphql, "variables": existing.variables}
-        listed: Any = {"records": existing.records, "key": self._names_in_list, "ignore": paging.ignored}
+        listed: Any = {
+            "records": existing.records,
+            "key": self._unique_key_columns,
+            "ignore": paging.ignored_members_and_headers,
+        }
         for page in ctx.api.pages(existing.path, existing.params, paginator=paginator, **sent, **listed):
-            items = [self._with_key(item, page) for item in page.items(existing.records)]
+            items = [self._existing_item_as_object(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)
 
-    def _with_key(self, item: Any, page: ApiAnswer) -> Any:
+    def _existing_item_as_object(self, item: Any, page: ApiAnswer) -> Any:
         """Return an element of the list of existing records as an object. A text or a number is the key itself."""
         if not isinstance(item, str | int | Decimal) or isinstance(item, bool):
             return item
@@ -266,7 +286,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         other: ApiAnswer | None = None  # the latest with a record
         assert fetch is not None
         for key in keys:
-            named.setdefault(exact_json.dumps(self._request_for(fetch, key)).decode(), []).append(key)
+            named.setdefault(exact_json.dumps(self._fetch_request_of_key(fetch, key)).decode(), []).append(key)
         for request, own in named.items():
             sent = exact_json.loads(request)
             if sent is None:
@@ -274,37 +294,43 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             try:
                 answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
             except NotFoundError:
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_counted_as_deleted(own))
                 continue
-            if sign := sign_of_incomplete_record(answer, fetch.record, self._pagination.ignored, other):
+            if sign := sign_of_incomplete_record(
+                answer, fetch.record, self._pagination.ignored_members_and_headers, other
+            ):
                 message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_counted_as_deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
                 rows = self._fetched_rows(ctx, answer, fetch.record)
-                self._check_keys(rows, fetch, own[0], answer)
+                self._refuse_other_records(rows, fetch, own[0], answer)
                 yield rows
 
-    def _check_keys(self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer) -> None:
+    def _refuse_other_records(
+        self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer
+    ) -> None:
         """Refuse rows of other records than *key* names: of one that rows make together, they may be a part."""
-        asked = fetch.columns_of(self.key) - self.columns.keys()  # a repair may make a column of another one
+        asked = (
+            fetch.key_columns_in_request(self.key) - self.columns.keys()
+        )  # a repair may make a column of another one
         if self.own_keys is not None or not asked:
             return
-        rows, wanted = with_paths(batch.load(), asked), dict(zip(self.key, key, strict=True))
+        rows, wanted = with_path_columns(batch.load(), asked), dict(zip(self.key, key, strict=True))
         same = (column_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
         number = rows.filter(pl.all_horizontal(same).fill_null(value=True)).height
         if number < rows.height and (self.group_by or not number):
             message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
             raise RefusedError(message, where=answer.address, hint=_OTHERS, code="answer_misplaced")
 
-    def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    def _keys_counted_as_deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return keys if self.yields_deleted else ()
 
-    def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
+    def _fetch_request_of_key(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
-        path = record_requests.fill_path(fetch.path, key)
+        path = record_paths_and_answers.fill_path(fetch.path, key)
         try:
             sent = request_templates.fill_columns([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
         except ValueError:
@@ -326,26 +352,28 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""
-        request = next(self._list_requests(ctx, None), None)
+        request = next(self._request_values_by_window(ctx, None), None)
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
         pages = self.pages(ctx, request[0])
         page = next(pages)
-        rows = self.batch(ctx, page, page.address, expand=1).load()
+        rows = self.batch_of_page(ctx, page, page.address, expand=1).load()
         if rows.height and (
-            error := expansion.error_of_expansion(exact_json.loads(rows[JSON][0]), self._config.expand)
+            error := members_from_further_requests.error_of_expansion(
+                exact_json.loads(rows[JSON][0]), self._config.expand
+            )
         ):
             text = f"{self.name}: expand.{error.pointer} of the first record {error.message}"
             return Finding(ok=False, text=text, code="answer_misplaced")
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
-        cells = with_paths(rows, [column for _, column in columns])
+        cells = with_path_columns(rows, [column for _, column in columns])
         for fact, column in columns:
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 text = f"{text}; the first has {_names_text(_members_of(rows))}"
                 return Finding(ok=False, text=text, code="answer_misplaced")
         second = next(pages, None)
-        if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
+        if self.cursor and (problem := self._since_filter_problem(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
         following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
@@ -378,10 +406,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""
         return f"; the first run leaves {', '.join(names)} out, with the other conditions in it: declare first"
 
-    def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
+    def _since_filter_problem(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
         """Return evidence that ``{since}`` has another meaning: the list from a row's cursor on lacks that row."""
         columns = [*dict.fromkeys((*self.key, cursor.column))]
-        known = with_paths(rows, columns)[columns].drop_nulls()
+        known = with_path_columns(rows, columns)[columns].drop_nulls()
         if not known.height:
             return ""
         last = known.row(-1, named=True)
@@ -395,7 +423,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             since = instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
         pages = self.pages(ctx, {"since": self._time_in_request(since)})
         for page in itertools.islice(pages, 2):
-            listed = with_paths(self.batch(ctx, page, page.address).load(), self.key)
+            listed = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.key)
             if listed.filter(column_named(name) == last[name] for name in self.key).height:
                 return ""
         if next(pages, None) is not None and not cursor.sorted:
@@ -456,7 +484,7 @@ def _filters_before_member_requests(
     return [
         (columns, condition)
         for columns, condition in conditions
-        if not any(column in config.columns or names_of(column)[0] in config.expand for column in columns)
+        if not any(column in config.columns or names_in_path(column)[0] in config.expand for column in columns)
     ]
 
 
@@ -469,7 +497,7 @@ def _members_at_path_text(page: ApiAnswer, pointer: str) -> str:
     shown = place or "the answer"
     if not isinstance(found, dict):
         return f"{shown} is {'a list' if isinstance(found, list) else 'no object'}"
-    if member_name(missing) not in found:
+    if unescaped_pointer_part(missing) not in found:
         return f"{shown} has {_names_text(found)}"
     return f"{place}/{missing} is {'null' if page.at(f'{place}/{missing}') is None else 'no object'}"
 

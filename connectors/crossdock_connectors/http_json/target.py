@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api_request import parameter_pairs
+from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -28,12 +28,12 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, find_at_pointer
-from crossdock.writing.targets import outcomes
+from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import explained_outcome
-from crossdock_connectors.draft_models import draft_model
-from crossdock_connectors.http_json.declared_requests import DeclaredRequest, PostedRequest
-from crossdock_connectors.http_json.pagination import ignored_places
+from crossdock_connectors.declared_draft_models import draft_model
+from crossdock_connectors.http_json.pagination import pointers_and_headers_to_ignore
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
+from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.target_settings import (
     ID,
     IN_PATH,
@@ -65,7 +65,7 @@ class HttpJsonTarget(ApiTarget):
         config = self._single[resource]
         assert config.create is not None  # else no stream creates records
         if isinstance(config.create, PostedRequest):
-            return self._posted(config.create, {"record": payload})
+            return self._fill_posted_request(config.create, {"record": payload})
         method, path = config.create.split()
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
         sent = {name: value for name, value in payload.items() if name not in config.members_in_path}
@@ -80,7 +80,9 @@ class HttpJsonTarget(ApiTarget):
         body = listed if member is None else b"{" + member + b":" + listed + b"}"
         return Request(requests[0].method, requests[0].path, body)
 
-    def _in_batch(self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]) -> Request:
+    def _batched_record_request(
+        self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]
+    ) -> Request:
         config = self._single[resource]
         assert config.batch is not None
         try:
@@ -98,22 +100,26 @@ class HttpJsonTarget(ApiTarget):
         method, path = (
             ("", "") if isinstance(config.update, PostedRequest) else _request_of_one_record(config.update, target_id)
         )
-        is_together = config.is_together("update")
-        is_patch = method == "PATCH" if posted is None else posted.uses("changes")
+        is_together = config.is_sent_in_batches("update")
+        is_patch = method == "PATCH" if posted is None else posted.uses_any_placeholder("changes")
         sent = update.changes if is_patch else update.after
         compared = {other: update.before.get(member) for member, other in config.compare.items() if member in sent}
         if posted is not None:
-            return self._posted(posted, {"changes" if is_patch else "record": sent | compared, "id": target_id})
+            return self._fill_posted_request(
+                posted, {"changes" if is_patch else "record": sent | compared, "id": target_id}
+            )
         if is_together:
-            return self._in_batch(resource, (method, path), target_id, sent | compared)
+            return self._batched_record_request(resource, (method, path), target_id, sent | compared)
         return Request.json(method, path, self.resources[resource].in_body(sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
         config = self._single[resource]
         if isinstance(config.delete, PostedRequest):
-            return self._posted(config.delete, {"id": target_id})
-        if config.is_together("delete"):
-            return self._in_batch(resource, _request_of_one_record(config.delete, target_id), target_id, {})
+            return self._fill_posted_request(config.delete, {"id": target_id})
+        if config.is_sent_in_batches("delete"):
+            return self._batched_record_request(
+                resource, _request_of_one_record(config.delete, target_id), target_id, {}
+            )
         return Request(*_request_of_one_record(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
@@ -125,11 +131,11 @@ class HttpJsonTarget(ApiTarget):
                     "has no request that reads a record by its id", where=place, code="look_up_impossible"
                 )
             if isinstance(config.read, PostedRequest):
-                return self._posted(config.read, {"id": target_id})
+                return self._fill_posted_request(config.read, {"id": target_id})
             return Request(*_request_of_one_record(config.read, target_id))
         assert config.look_up
         if config.look_up.is_post:
-            return self._posted(config.look_up, {"name": name or ""})
+            return self._fill_posted_request(config.look_up, {"name": name or ""})
         return Request("GET", _path_with_query(config.look_up, {"name": name}))
 
     def ping(self, resource: str) -> Request:
@@ -142,10 +148,10 @@ class HttpJsonTarget(ApiTarget):
         is_graphql = isinstance(request, PostedRequest) and request.graphql is not None
         return Request.json("POST", path, _GRAPHQL_PING) if is_graphql else Request("GET", path)
 
-    def _posted(self, request: DeclaredRequest, values: Mapping[str, Any]) -> Request:
+    def _fill_posted_request(self, request: DeclaredRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()
         try:
-            body = request.content(values, numbers) if request.is_post else None
+            body = request.filled_body(values, numbers) if request.is_post else None
         except ValueError:
             place = f"{self.place}.target.resources"
             raise RemoteError(
@@ -191,7 +197,9 @@ class HttpJsonTarget(ApiTarget):
         are_throttled = kinds == {"throttled"}
         may_be_of_one = batch.atomic and len(expected) > 1  # nothing was executed because of one of them
         is_of_all = are_throttled or (kinds == {"rejected"} and may_be_of_one)
-        is_stated = bool(kinds & {"rejected", "unavailable"}) or (is_success and answer.status != outcomes.ACCEPTED)
+        is_stated = bool(kinds & {"rejected", "unavailable"}) or (
+            is_success and answer.status != answer_outcomes.ACCEPTED
+        )
         if told and is_stated and not is_of_all:
             return told
         if is_success or (are_throttled and whole.status != _THROTTLED):
@@ -209,8 +217,8 @@ class HttpJsonTarget(ApiTarget):
         is_success = 200 <= answer.status < 300
         if is_success and not answer.body:  # such as 204
             return [self._outcome_of_answer(resource, answer, each) for each in expected]
-        results = _results(batch, self.shape(resource), body_of(answer), expected)
-        is_later = answer.status == outcomes.ACCEPTED and not self._single[resource].accepted
+        results = _match_results_to_records(batch, self.shape(resource), body_of(answer), expected)
+        is_later = answer.status == answer_outcomes.ACCEPTED and not self._single[resource].accepted
         if results is None or (batch.status is None and (not is_success or is_later)):
             return []
         return [
@@ -225,8 +233,12 @@ class HttpJsonTarget(ApiTarget):
         if batch.status is None and self._failed is None and errors_in(result):
             shape = self.shape(resource)
             target_id = shape.id_of(find_at_pointer(_record_of(batch, result), shape.record))
-            if expected.target_id is None and target_id is not None and not outcomes.is_placeholder(target_id):
-                reason = api_error_messages.message_of(errors_in(result), str)
+            if (
+                expected.target_id is None
+                and target_id is not None
+                and not answer_outcomes.is_placeholder_id(target_id)
+            ):
+                reason = api_error_messages.error_message_in(errors_in(result), str)
                 message = f"the result has both an id and an error: {reason}"
                 return Outcome("in_doubt", message, answer.status, reason="rejected")
             answer = replace(answer, status=REFUSED)
@@ -240,7 +252,7 @@ class HttpJsonTarget(ApiTarget):
             and not self.throttled(answer)
         ):
             place = shape.record if expected.target_id is not None else shape.listed or ""
-            return outcomes.nothing_found(told, body_of(told), shape, place)
+            return answer_outcomes.outcome_without_record(told, body_of(told), shape, place)
         return super().found(resource, answer, expected)
 
     def _states_empty_list(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
@@ -259,7 +271,7 @@ class HttpJsonTarget(ApiTarget):
         if status := self._declared_failure(answer.body):
             return status
         body, failed = answer.body, self._config.failed
-        if not (isinstance(body, dict) and self._single[resource].is_posted and errors_in(body)):
+        if not (isinstance(body, dict) and self._single[resource].has_posted_requests and errors_in(body)):
             return None
         return REFUSED if failed is None else failed.status_of(body)
 
@@ -304,7 +316,7 @@ def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
             listed=(config.look_up.records if config.look_up else None) or "",
             absent=absent,
             null_is_absent=absent is None and is_query,
-            ignored=ignored_places(config.look_up.ignore) if config.look_up else frozenset(),
+            ignored=pointers_and_headers_to_ignore(config.look_up.ignore) if config.look_up else frozenset(),
         ),
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
@@ -320,11 +332,13 @@ def _batch_profile(config: TargetResourceConfig) -> BatchProfile | None:
     if config.batch is None:
         return None
     kinds: tuple[Literal["create", "update", "delete"], ...] = ("create", "update", "delete")
-    together = frozenset(kind for kind in kinds if config.is_together(kind))
+    together = frozenset(kind for kind in kinds if config.is_sent_in_batches(kind))
     return BatchProfile(config.batch.size, together, config.batch.atomic)
 
 
-def _results(batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
+def _match_results_to_records(
+    batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequence[ExpectedRecord]
+) -> list[Any] | None:
     """Return the result of each record, or `MISSING`; None if results cannot be matched with the records.
 
     A record whose name is not known, as that of a contribution, is found by its id.
@@ -369,9 +383,11 @@ def _throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
 
 
 def _outcome_without_results(answer: Answer) -> Outcome:
-    if answer.status == outcomes.ACCEPTED:
-        return Outcome("pending", "accepted the records, and does not say what becomes of each", outcomes.ACCEPTED)
-    reason = api_error_messages.message_of(errors_in(body_of(answer)), str)
+    if answer.status == answer_outcomes.ACCEPTED:
+        return Outcome(
+            "pending", "accepted the records, and does not say what becomes of each", answer_outcomes.ACCEPTED
+        )
+    reason = api_error_messages.error_message_in(errors_in(body_of(answer)), str)
     message = "answered a batch without a result for each record"
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
 

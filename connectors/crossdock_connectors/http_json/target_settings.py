@@ -11,13 +11,13 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
-from crossdock.values.config_models import MAX_S, differs_from_default, finding_at
-from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
+from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
+from crossdock_connectors.declared_draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
-from crossdock_connectors.http_json.declared_requests import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.pagination import Ignored, Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
+from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.request_templates import texts_in
 
 NAME, ID = "{name}", "{id}"
@@ -66,13 +66,13 @@ class LookUpByName(DeclaredRequest):
     @model_validator(mode="after")
     def _check_look_up(self) -> Self:
         if (self.records is None) == (self.absent is None):
-            raise finding_at(
+            raise finding_about_key(
                 ("records",), "give either records, if it lists records, or absent, if it answers with one"
             )
         if self.total is not None and self.records is None:
-            raise finding_at(("total",), "needs records")
+            raise finding_about_key(("total",), "needs records")
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
-            raise finding_at(("params",), "the query does not use {name}, so it would list any record")
+            raise finding_about_key(("params",), "the query does not use {name}, so it would list any record")
         return self
 
 
@@ -173,20 +173,20 @@ class TargetResourceConfig(ConfigModel):
     def _check_requests(self) -> Self:
         for key, (single, methods, example) in _FORMS.items():
             request = getattr(self, key)
-            form = _TOGETHER if key != "create" and self.is_together(key) else single
+            form = _TOGETHER if key != "create" and self.is_sent_in_batches(key) else single
             is_whole = key == "update" and self.name is not None and _WHOLE.fullmatch(str(request)) is not None
             if isinstance(request, str) and not is_whole and form.fullmatch(request) is None:
-                raise finding_at((key,), f"must be a method ({methods}) and a path, such as {example}")
+                raise finding_about_key((key,), f"must be a method ({methods}) and a path, such as {example}")
             if not isinstance(request, PostedRequest):
                 continue
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
-            if missing := [names[0] for names in needed if not request.uses(*names)]:
+            if missing := [names[0] for names in needed if not request.uses_any_placeholder(*names)]:
                 places = "path, params, body or variables" if missing[0] == "id" else "body or variables"
-                raise finding_at((key,), f"has no {{{missing[0]}}} in its {places}")
+                raise finding_about_key((key,), f"has no {{{missing[0]}}} in its {places}")
             if unknown := [name for name in request.record_members if name not in {*self.members, self.name}]:
-                raise finding_at((key,), f"{{record.{unknown[0]}}} is none of members")
+                raise finding_about_key((key,), f"{{record.{unknown[0]}}} is none of members")
             if request.id is not None and key != "create":
-                raise finding_at((key, "id"), "is for create: other requests are about a known id")
+                raise finding_about_key((key, "id"), "is for create: other requests are about a known id")
         return self
 
     @model_validator(mode="after")
@@ -217,13 +217,13 @@ class TargetResourceConfig(ConfigModel):
             ("name_form", differs_from_default(self, "name_form") and not named, "needs name"),
         ):
             if is_set:
-                raise finding_at((key,), problem)
+                raise finding_about_key((key,), problem)
         return self
 
     @model_validator(mode="after")
     def _check_batch(self) -> Self:
         batch, is_named = self.batch, self.name is not None
-        together = [key for key in ("create", "update", "delete") if self.is_together(key)]
+        together = [key for key in ("create", "update", "delete") if self.is_sent_in_batches(key)]
         posted = [key for key in ("create", "update", "delete") if isinstance(getattr(self, key), PostedRequest)]
         key = "idempotency_header" if self.idempotency_header is not None else "idempotency_member"
         for is_set, place, problem in (
@@ -239,10 +239,10 @@ class TargetResourceConfig(ConfigModel):
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
         ):
             if batch is not None and is_set:
-                raise finding_at((place,), problem)
+                raise finding_about_key((place,), problem)
         return self
 
-    def is_together(self, operation: str) -> bool:
+    def is_sent_in_batches(self, operation: str) -> bool:
         """Return whether requests of this kind take several records."""
         request = getattr(self, operation)
         if self.batch is None or not isinstance(request, str):
@@ -253,7 +253,7 @@ class TargetResourceConfig(ConfigModel):
         return operation == "create" or (operation in {"update", "delete"} and is_named and ID not in request)
 
     @property
-    def is_posted(self) -> bool:
+    def has_posted_requests(self) -> bool:
         """Whether requests are GraphQL mutations or calls, whose refusals are answers of success."""
         return any(isinstance(each, PostedRequest) for each in (self.create, self.update, self.delete, self.read))
 

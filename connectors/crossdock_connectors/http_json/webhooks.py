@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.sources import Name
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credentials import HeaderName
@@ -42,12 +42,12 @@ class HintRule(ConfigModel):
     """A list in the body: each of its elements names a record, and ``key`` begins there."""
 
     @property
-    def pointers(self) -> tuple[str, ...]:
+    def key_pointers(self) -> tuple[str, ...]:
         return (self.key,) if isinstance(self.key, str) else self.key
 
     def hints(self, webhook: Webhook) -> Iterator[Hint]:
         for part in (webhook,) if self.each is None else webhook.each(self.each):
-            yield Hint(self.stream, tuple(part.identifier(pointer) for pointer in self.pointers))
+            yield Hint(self.stream, tuple(part.identifier(pointer) for pointer in self.key_pointers))
 
 
 class HttpJsonWebhooks(WebhookSettings):
@@ -67,7 +67,7 @@ class HttpJsonWebhooks(WebhookSettings):
         if self.topic_header is None and self.topic_member is None:
             for number, rule in enumerate(self.hints):
                 if rule.topics:
-                    raise finding_at(("hints", number, "topics"), "needs topic_header or topic_member")
+                    raise finding_about_key(("hints", number, "topics"), "needs topic_header or topic_member")
         return self
 
 
@@ -78,16 +78,18 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
         if rule.stream not in keys:
             near = get_close_matches(rule.stream, keys, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(keys)) or 'none'}"
-            raise finding_at((*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}")
+            raise finding_about_key(
+                (*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}"
+            )
         if rule.stream not in fetching:
             message = (
                 f"the stream {rule.stream} needs fetch, the path of one record, to be read when a webhook names it"
             )
-            raise finding_at((*place, "stream"), message)
+            raise finding_about_key((*place, "stream"), message)
         columns = keys[rule.stream]
-        if len(rule.pointers) != len(columns):
+        if len(rule.key_pointers) != len(columns):
             message = f"needs a pointer for each column of the key: {', '.join(columns)}"
-            raise finding_at((*place, "key"), message)
+            raise finding_about_key((*place, "key"), message)
 
 
 def declared_webhooks(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:

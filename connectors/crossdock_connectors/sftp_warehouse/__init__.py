@@ -2,7 +2,7 @@
 
 from crossdock import Connector
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
-from crossdock_connectors.sftp_warehouse.streams import check, streams, target
+from crossdock_connectors.sftp_warehouse.streams_and_target import check, streams, target
 
 CONNECTOR = Connector(
     name="sftp_warehouse",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from crossdock import Context
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json

@@ -21,7 +21,7 @@ class RepeatedSkus:
         self._variants: dict[int, int] = {}  # hashes, since the texts of a large shop could take a gigabyte
         self._warned = 0
 
-    def check(self, variants: Iterable[tuple[Any, Any]]) -> None:
+    def warn_of_repeated(self, variants: Iterable[tuple[Any, Any]]) -> None:
         for sku, variant in variants:
             if not isinstance(sku, str):
                 continue  # a row without a key, which is rejected

@@ -23,7 +23,7 @@ from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values.decimal_context import default_decimal_context
 from crossdock_connectors.mapping_versions import mapping_version_of
-from crossdock_connectors.shop.sale import charge_key
+from crossdock_connectors.shop.sale_lines import charge_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
 S = TypeVar("S", bound=ShopSettings)
@@ -38,7 +38,7 @@ CREDIT_NOTE = "credit-note"
 """The prefix of a credit note's key, before the shop's id of the refund."""
 
 
-class Dialect(ABC, Generic[S]):
+class ShopReader(ABC, Generic[S]):
     """The way to read one kind of shop. Each row has its record's key in the member ``key``.
 
     Reading methods get the cursor of an earlier run, None at first, and end with a checkpoint. Mapping methods are
@@ -81,58 +81,58 @@ class Dialect(ABC, Generic[S]):
         """Yield each variant at each location. The member ``counted`` says whether the shop counts its stock there."""
 
     @abstractmethod
-    def fetched_products(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def products_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `products` for these variants. All `fetched_` methods may also yield rows of other records."""
 
     @abstractmethod
-    def fetched_customers(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def customers_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `customers` for these accounts, and for the guests of the orders of `orders_of_guests`."""
 
     @abstractmethod
-    def fetched_orders(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def orders_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `orders` for these orders."""
 
     @abstractmethod
-    def fetched_invoices(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def invoices_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `invoices` for the orders with these keys, and for those with these credit notes."""
 
     @abstractmethod
-    def stock_of_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
-    def existing_products(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
+    def existing_product_keys(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
 
-    def existing_customers(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def existing_customer_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all customers, including guests. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
-    def existing_orders(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def existing_order_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all orders. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
     @abstractmethod
-    def product(self, record: Record) -> ProductDraft: ...
+    def map_product(self, record: Record) -> ProductDraft: ...
 
     @abstractmethod
-    def customer(self, record: Record) -> CustomerDraft: ...
+    def map_customer(self, record: Record) -> CustomerDraft: ...
 
     @abstractmethod
-    def order(self, record: Record) -> OrderDraft: ...
+    def map_order(self, record: Record) -> OrderDraft: ...
 
     @abstractmethod
-    def invoice(self, record: Record) -> InvoiceDraft: ...
+    def map_invoice(self, record: Record) -> InvoiceDraft: ...
 
     @abstractmethod
-    def credit_note(self, record: Record) -> InvoiceDraft: ...
+    def map_credit_note(self, record: Record) -> InvoiceDraft: ...
 
     @abstractmethod
-    def location(self, record: Record) -> WarehouseBinDraft: ...
+    def map_location(self, record: Record) -> WarehouseBinDraft: ...
 
     @abstractmethod
-    def inventory_lot(self, record: Record) -> InventoryLotDraft: ...
+    def map_inventory_lot(self, record: Record) -> InventoryLotDraft: ...
 
-    def charges(self) -> list[Row]:
+    def charge_product_rows(self) -> list[Row]:
         return [
             {"key": charge_key(kind), "charge": kind, "sku": product.sku, "name": product.name}
             for kind, product in self.settings.all_charges.items()
@@ -142,7 +142,7 @@ class Dialect(ABC, Generic[S]):
 class ShopStream(Stream[S]):
     key = ("key",)
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         self.dialect = dialect
         self.mapping_version = mapping_version_of(dialect.settings, MAPPED, dialect.mapping)
 
@@ -150,7 +150,7 @@ class ShopStream(Stream[S]):
 class _DeletedRecords(ShopStream[S]):
     """A stream whose deleted records the shop names, or whose existing records it lists."""
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.yields_deleted = dialect.tells_deleted
 
@@ -165,26 +165,26 @@ class Products(ShopStream[S]):
     name, resource = "products", "product"
 
     def pull(self, ctx: Context[S], since: str | None) -> Read:
-        yield RawBatch.json(self.dialect.charges(), source="the setting charges")
+        yield RawBatch.json(self.dialect.charge_product_rows(), source="the setting charges")
         if self.dialect.settings.product_namespace is None:
             yield from self.dialect.products(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield RawBatch.json(self.dialect.charges(), source="the setting charges")
+        yield RawBatch.json(self.dialect.charge_product_rows(), source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.existing_products(ctx)
+            yield from self.dialect.existing_product_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        charges = [row for row in self.dialect.charges() if (row["key"],) in keys]
+        charges = [row for row in self.dialect.charge_product_rows() if (row["key"],) in keys]
         if charges:
             yield RawBatch.json(charges, source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.fetched_products(ctx, _texts(keys))
+            yield from self.dialect.products_by_key(ctx, _key_texts(keys))
 
     def to_resource(self, record: Record) -> ProductDraft:
         if record.at("/charge", str, default=None) is not None:
             return ProductDraft(sku=record.at("/sku", str), name=record.at("/name", str))
-        return self.dialect.product(record)
+        return self.dialect.map_product(record)
 
 
 class Customers(_DeletedRecords[S]):
@@ -200,19 +200,19 @@ class Customers(_DeletedRecords[S]):
         yield from self.dialect.customers(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.existing_customers(ctx)
+        yield from self.dialect.existing_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.fetched_customers(ctx, _texts(keys))
+        yield from self.dialect.customers_by_key(ctx, _key_texts(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
-        return self.dialect.customer(record)
+        return self.dialect.map_customer(record)
 
 
 class Orders(_DeletedRecords[S]):
     name, resource, changes = "orders", "order", _ANY_NUMBER
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
 
@@ -220,14 +220,14 @@ class Orders(_DeletedRecords[S]):
         yield from self.dialect.orders(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.existing_orders(ctx)
+        yield from self.dialect.existing_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.fetched_orders(ctx, _texts(keys))
+        yield from self.dialect.orders_by_key(ctx, _key_texts(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
         with default_decimal_context():
-            return self.dialect.order(record)
+            return self.dialect.map_order(record)
 
 
 class Invoices(ShopStream[S]):
@@ -235,7 +235,7 @@ class Invoices(ShopStream[S]):
 
     name, resource = "invoices", "invoice"
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
         self.skip = {**self.skip, "not_due": Filter(field="due", equals="false")}
@@ -244,12 +244,12 @@ class Invoices(ShopStream[S]):
         yield from self.dialect.invoices(ctx, since)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.fetched_invoices(ctx, _texts(keys))
+        yield from self.dialect.invoices_by_key(ctx, _key_texts(keys))
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
         with default_decimal_context():
-            return self.dialect.credit_note(record) if is_credit_note else self.dialect.invoice(record)
+            return self.dialect.map_credit_note(record) if is_credit_note else self.dialect.map_invoice(record)
 
 
 class Locations(ShopStream[S]):
@@ -257,7 +257,7 @@ class Locations(ShopStream[S]):
 
     name, resource, mode = "locations", "warehouse_bin", "snapshot"
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.skip = {"without_mapping": _WITHOUT_MAPPING}
 
@@ -265,7 +265,7 @@ class Locations(ShopStream[S]):
         yield from self.dialect.locations(ctx)
 
     def to_resource(self, record: Record) -> WarehouseBinDraft:
-        return self.dialect.location(record)
+        return self.dialect.map_location(record)
 
 
 class Stock(ShopStream[S]):
@@ -273,7 +273,7 @@ class Stock(ShopStream[S]):
 
     name, resource, mode, changes = "stock", "inventory_lot", "snapshot", _ANY_NUMBER
 
-    def __init__(self, dialect: Dialect[S]) -> None:
+    def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.skip = {"not_counted": Filter(field="counted", equals="false"), "without_mapping": _WITHOUT_MAPPING}
 
@@ -281,16 +281,16 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.stock_of_keys(ctx, _texts(keys))
+        yield from self.dialect.stock_by_key(ctx, _key_texts(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
-        return self.dialect.inventory_lot(record)
+        return self.dialect.map_inventory_lot(record)
 
 
-def _texts(keys: Keys) -> list[str]:
+def _key_texts(keys: Keys) -> list[str]:
     return [key for (key,) in keys]
 
 
-def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:
+def streams(dialect: ShopReader[S]) -> Sequence[ShopStream[S]]:
     chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
     return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crossdock.webhooks import Hint, WebhookScheme
+from crossdock_connectors.shop.ids_in_keys import GUEST_OF
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.shop_key_ids import GUEST_OF
 
 
-def signed_body(signature_header: str, id_header: str | None = None) -> WebhookScheme:
+def body_signature_scheme(signature_header: str, id_header: str | None = None) -> WebhookScheme:
     """Return the scheme of HMAC-SHA256 over the body alone, in base64, with the secret's text as the key."""
     return WebhookScheme(
         signature_header=signature_header,

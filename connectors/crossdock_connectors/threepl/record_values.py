@@ -56,21 +56,21 @@ def non_negative_units(record: JsonAccess, pointer: str) -> Decimal:
     return found
 
 
-def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
+def distinct_parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
     return tuple(dict.fromkeys(found)) or None
 
 
-class Products(Struct, frozen=True):
+class ProductSkus(Struct, frozen=True):
     """The platform's SKUs by the 3PL's. *namespace* is None if the 3PL's own list of products is on the platform."""
 
     namespace: str | None
     aliases: Mapping[str, str]
 
-    def own_sku(self, theirs: str) -> str:
+    def platform_sku(self, theirs: str) -> str:
         return self.aliases.get(theirs, theirs)
 
     def reference(self, theirs: str, own_key: tuple[str, ...]) -> Reference:
         """Return the product with the 3PL's SKU *theirs*, whose key in the 3PL's list of products is *own_key*."""
         if self.namespace is None:
             return Reference("product", own_key)
-        return Reference("product", self.own_sku(theirs), self.namespace)
+        return Reference("product", self.platform_sku(theirs), self.namespace)

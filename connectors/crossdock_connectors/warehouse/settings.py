@@ -25,15 +25,16 @@ from crossdock.sources import (
     check_intake,
     split_pattern,
 )
-from crossdock.values.config_models import imported_when_set
+from crossdock.values.config_base_types import lazily_imported_type
 
 if TYPE_CHECKING:
     from crossdock.sources import Wrapped
-    from crossdock_connectors.warehouse.target import FileTargetConfig
+    from crossdock_connectors.warehouse.target_settings import FileTargetConfig
 else:
-    Wrapped = Annotated[Any, imported_when_set(lambda: import_module("crossdock.sources").Wrapped)]
+    Wrapped = Annotated[Any, lazily_imported_type(lambda: import_module("crossdock.sources").Wrapped)]
     FileTargetConfig = Annotated[
-        Any, imported_when_set(lambda: import_module("crossdock_connectors.warehouse.target").FileTargetConfig)
+        Any,
+        lazily_imported_type(lambda: import_module("crossdock_connectors.warehouse.target_settings").FileTargetConfig),
     ]
 
 _DIFFERENT = {"wait": "and waits for them differently"}
@@ -92,7 +93,11 @@ class SourceConfig(IntakeConfig):
     @property
     def layout(self) -> dict[str, Any]:
         """What decides how the bytes of a file become rows."""
-        chosen = [dict(layer.layout) for layer in self.wrapped or () if layer.layout]
+        chosen = [
+            dict(layer.settings_that_choose_records)
+            for layer in self.wrapped or ()
+            if layer.settings_that_choose_records
+        ]
         return self.format.model_dump(exclude_none=True) | ({"wrapped": chosen} if chosen else {})
 
     @model_validator(mode="after")
@@ -180,12 +185,12 @@ class WarehouseSettings(Settings):
             for place, source in {"source": stream.source, **stream.joined_sources()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
-            self._check_lists(name, stream)
+            self._check_list_joins(name, stream)
         self._check_same_intake()
         self._check_archives()
         return self
 
-    def _check_lists(self, name: str, stream: WarehouseStreamConfig) -> None:
+    def _check_list_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
         if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():

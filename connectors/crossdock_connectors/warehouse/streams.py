@@ -72,16 +72,16 @@ class WarehouseStream(DeclaredStream[W]):
         del since  # the intake log knows files by content
         if self.is_joined:
             return self._joined_files(ctx).read()
-        return self._source(ctx).read(self.stream_id(ctx), self.expectation)
+        return self._shared_file_source(ctx).read(self.stream_id(ctx), self.expectation)
 
     def finished(self, ctx: Context[W]) -> None:
         if self.is_joined:
             self._joined_files(ctx).finished()
         else:
-            self._source(ctx).finished(self.stream_id(ctx))
+            self._shared_file_source(ctx).finished(self.stream_id(ctx))
 
-    def announce_looks(self, ctx: Context[W]) -> None:
-        source = self._joined_files if self.is_joined else self._source
+    def announce_growth_checks(self, ctx: Context[W]) -> None:
+        source = self._joined_files if self.is_joined else self._shared_file_source
         open_store = partial(_open_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.growth_checks.announce_connection(ctx.connection, open_store, lambda: source(ctx).looks)
 
@@ -122,7 +122,7 @@ class WarehouseStream(DeclaredStream[W]):
             empty=self.empty if config is self._source_config else "refuse",
         )
 
-    def _source(self, ctx: Context[W]) -> FileSource:
+    def _shared_file_source(self, ctx: Context[W]) -> FileSource:
         def make() -> FileSource:
             stream_ids = [peer.stream_id(ctx) for peer in self.peers]
             snapshot = self.mode == "snapshot"
@@ -186,7 +186,7 @@ def target(settings: WarehouseSettings, open_store: Callable[[], WritableStore],
     """Return the target of the section ``target``; None without one."""
     if settings.target is None:
         return None
-    from crossdock_connectors.warehouse import target as of_files  # noqa: PLC0415  most have none
+    from crossdock_connectors.warehouse import target_settings as of_files  # noqa: PLC0415  most have none
 
     return of_files.target(settings.target, open_store, address)
 
@@ -260,7 +260,7 @@ class JoinedStream:
 
     def files(self) -> JoinedFiles:
         stream_id = self._stream.stream_id(self._ctx)
-        source = self._file_source(self._main, stream_id, kept=self._kept, snapshot=self._snapshot)
+        source = self._file_source(self._main, stream_id, kept=self._main_file_retention, snapshot=self._snapshot)
         rules = (*self._config.lookup.values(), *self._config.join.values())
         names = [*self._stream.key, *(name for rule in rules for name in rule.columns)]
         main = Part(
@@ -270,29 +270,31 @@ class JoinedStream:
             lambda rows: self._trimmed(_repaired(rows, self._repairs), names),
             self._stream.expectation,
         )
-        lookups = {name: self._lookup(name, rule) for name, rule in self._config.lookup.items()}
-        joins = {name: self._join(name, rule) for name, rule in self._config.join.items()}
+        lookups = {name: self._lookup_part(name, rule) for name, rule in self._config.lookup.items()}
+        joins = {name: self._join_part(name, rule) for name, rule in self._config.join.items()}
         return JoinedFiles(main, lookups, joins, self._ctx.run, snapshot=self._snapshot)
 
-    def _lookup(self, name: str, rule: Lookup) -> Joined:
-        used = self._columns_of(name)
+    def _lookup_part(self, name: str, rule: Lookup) -> Joined:
+        used = self._used_lookup_columns(name)
         columns = None if used is None else [*rule.columns.values(), *used]
-        return self._joined(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
+        return self._joined_source(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
 
-    def _join(self, name: str, rule: Join) -> Joined:
+    def _join_part(self, name: str, rule: Join) -> Joined:
         used = self._stream.joined_columns
         columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
         # a record that is kept has all its rows: also those that arrived `within` before it
-        kept = rule.kept_for + (self._kept or timedelta())
-        return self._joined(name, rule, Rule(rule.columns, rule.key), columns, kept=kept, snapshot=self._snapshot)
+        kept = rule.kept_for + (self._main_file_retention or timedelta())
+        return self._joined_source(
+            name, rule, Rule(rule.columns, rule.key), columns, kept=kept, snapshot=self._snapshot
+        )
 
     @property
-    def _kept(self) -> timedelta | None:
+    def _main_file_retention(self) -> timedelta | None:
         """How long files of the main source are kept. A snapshot is read again with each new look-up file."""
         alone = timedelta() if self._snapshot else None
         return max((join.kept_for for join in self._config.join.values()), default=alone)
 
-    def _joined(
+    def _joined_source(
         self,
         name: str,
         rule: Lookup,
@@ -336,7 +338,7 @@ class JoinedStream:
         present = [name for name in dict.fromkeys(names) if name in rows.columns]
         return rows.with_columns(_TRIM.expression(name) for name in present) if self._stream.trim_keys else rows
 
-    def _columns_of(self, lookup: str) -> list[str] | None:
+    def _used_lookup_columns(self, lookup: str) -> list[str] | None:
         stream, config = self._stream, self._config
         if stream.uses is None:
             return None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load, read_state
+from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -39,35 +39,35 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     if stream is None or number is None:
         with read_state(config) as (tx, _):
             listed = tx.pending_approvals.listed()
-        known = load(config).scope_by_stream if listed else {}
+        known = load_project(config).scope_by_stream if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
             terminal_output.print_json([_approval_document(each) for each in pending])
         else:
-            _show(pending)
+            _print_pending_approvals(pending)
         if others := [each.stream for each in listed if each.stream not in known]:
             say(f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json)
         return
     from crossdock.runs.audited_changes import change_exclusively
 
-    loaded = load(config)
+    loaded = load_project(config)
     loaded.selected_streams([stream])
 
     def approve_all(tx: Transaction, change: Change) -> PendingApproval:
         earlier, given = tx.pending_approvals.get(stream), _approve(loaded, tx, stream, number)
         was_approved = earlier is not None and earlier.approved_at is not None
-        change.store(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
+        change.store_audit_entry(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
         return given
 
     approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())
-    text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
+    text = f"approved: {_pending_approval_text(approved)}; run 'crossdock sync {stream}'"
     terminal_output.print_result(_approval_document(approved), text, as_json=as_json)
 
 
 def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
-    from crossdock.runs.planning.undo_in_progress import check_not_undone
+    from crossdock.runs.planning.undo_in_progress import check_stream_not_being_undone
 
-    check_not_undone(tx, stream, loaded.scope_by_stream)
+    check_stream_not_being_undone(tx, stream, loaded.scope_by_stream)
     pending = tx.pending_approvals.get(stream)
     if pending is None:
         raise ConfigError(
@@ -75,16 +75,18 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
             hint="'crossdock approve' lists what does",
             code="approval_not_needed",
         )
-    if pending.number != number:
-        raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}", code="approval_differs")
+    if pending.record_count != number:
+        raise ConfigError(f"to be approved: {_pending_approval_text(pending)}, not {number:,}", code="approval_differs")
     now = SystemClock().now()
     tx.pending_approvals.approve(pending, at=now)
     tx.inbox.make_due_now(stream, pending.key_hashes, at=now)
     return tx.pending_approvals.get(stream) or pending
 
 
-def _show(pending: list[PendingApproval]) -> None:
-    rows = [(each.stream, each.number, each.what, each.since, "yes" if each.approved_at else "") for each in pending]
+def _print_pending_approvals(pending: list[PendingApproval]) -> None:
+    rows = [
+        (each.stream, each.record_count, each.what, each.since, "yes" if each.approved_at else "") for each in pending
+    ]
     console = terminal_output.output_console()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
@@ -93,14 +95,14 @@ def _show(pending: list[PendingApproval]) -> None:
         console.print("nothing needs approval")
 
 
-def _summary(pending: PendingApproval) -> str:
-    return f"{pending.what}: {counted(pending.number, 'record')}"
+def _pending_approval_text(pending: PendingApproval) -> str:
+    return f"{pending.what}: {count_with_noun(pending.record_count, 'record')}"
 
 
 def _approval_document(pending: PendingApproval) -> dict[str, Any]:
     return {
         "stream": pending.stream,
-        "number": pending.number,
+        "number": pending.record_count,
         "what": pending.what,
         "since": pending.since,
         "approved_at": pending.approved_at,

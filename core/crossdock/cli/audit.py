@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say_how_many_shown
 from crossdock.cli.project_and_state import read_state
-from crossdock.cli.shared_options import MOST, check_utf8, common_options, fleet_base, fleet_option, help_example
+from crossdock.cli.sentence_printing import say_how_many_shown
+from crossdock.cli.shared_options import MOST, check_utf8, common_options, fleet_base_files, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def audit(
             found, total = _entries_and_total(tx, choice, limit)
         _show([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
         return 0
-    states = FleetStates(fleet, fleet_base(config))
-    of_tenants = dict(states.each(partial(_entries_of_tenant, choice=choice, limit=limit)))
+    states = FleetStates(fleet, fleet_base_files(config))
+    of_tenants = dict(states.read_each_tenant(partial(_entries_of_tenant, choice=choice, limit=limit)))
     of_fleet = [(tenant, entry) for tenant, (entries, _) in of_tenants.items() for entry in entries]
     newest = sorted(of_fleet, key=lambda each: (each[1].at, each[0], each[1].id), reverse=True)[:limit]
     _show(newest, sum(total for _, total in of_tenants.values()), of_fleet=True, as_json=as_json)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load, read_state
+from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.runs.audited_changes import Change
@@ -58,13 +58,13 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.planning import binding_csv
 
-    loaded, clock = load(config), SystemClock()
+    loaded, clock = load_project(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()
 
     def import_all(tx: Transaction, change: Change) -> int:
         number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw)
-        change.store(tx, after={"bound": number})
+        change.store_audit_entry(tx, after={"bound": number})
         return number
 
     number = change_exclusively(loaded, "bindings import", "bindings", import_all, clock=clock)
-    terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)
+    terminal_output.print_result({"bound": number}, f"imported {count_with_noun(number, 'binding')}", as_json=as_json)

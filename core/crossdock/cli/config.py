@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import CommandGroup, common_options, echo_document, help_example, overrides
+from crossdock.cli.shared_options import CommandGroup, common_options, config_overrides, echo_document, help_example
 from crossdock.printable import printable_json, printable_lines
 
 
@@ -27,7 +27,7 @@ def show(config: Path, *, as_json: bool) -> None:
     from crossdock.config.project.effective_config import effective_config
     from crossdock.values import exact_json
 
-    document = effective_config(config, *overrides(config))
+    document = effective_config(config, *config_overrides(config))
     if as_json:
         echo_document(printable_json(exact_json.dumps(document).decode()))
     else:
@@ -44,12 +44,14 @@ def schema(kind: str | None, *, as_json: bool) -> None:
 
     Draft 2020-12. With it, editors can complete and validate a config file.
     """
-    from crossdock.config import registry
+    from crossdock.config import connector_registry
     from crossdock.config.project.config_schema import config_schema
 
     del as_json
-    names = [kind] if kind else sorted(registry.available())
-    terminal_output.print_json(config_schema({name: registry.load(name).settings for name in names}))
+    names = [kind] if kind else sorted(connector_registry.installed_connectors())
+    terminal_output.print_json(
+        config_schema({name: connector_registry.load_connector(name).settings for name in names})
+    )
 
 
 def _yaml(document: dict[str, Any]) -> str:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say, warn
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.reading.sources.api import Api
-    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+    from crossdock.reading.sources.api_declaration import Api
+    from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 
 
 @click.command(
@@ -52,7 +52,7 @@ def connect(
     """
     from crossdock.runs.audited_changes import logged_long_change
 
-    loaded = load(config)
+    loaded = load_project(config)
     api, auth = _authorization_of_connection(loaded, config, name)
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
@@ -64,13 +64,13 @@ def connect(
             account_owner_consent.give_access_by_device_code(api, auth, clock, _show_device_code, within_s)
         else:
             _authorize_in_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
-        change.note(before={"connected": was_connected}, after={"connected": True})
+        change.set_before_and_after(before={"connected": was_connected}, after={"connected": True})
     document = {"connection": name, "tokens": str(path), "status": auth.status()}
     terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
 
 
 def _authorization_of_connection(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
-    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+    from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.values import config_file
 
     connections = {each.name: each for each in loaded.connections}
@@ -93,28 +93,28 @@ def _authorize_in_browser(
 ) -> None:
     from crossdock.reading.sources import account_owner_consent
     from crossdock.reading.transport import loopback_redirect
-    from crossdock.values.addresses import check_web_address
+    from crossdock.values.web_address_checks import check_web_address
 
-    if redirect_url is not None and not loopback_redirect.is_on_this_machine(redirect_url):
+    if redirect_url is not None and not loopback_redirect.is_loopback_redirect(redirect_url):
         try:
-            attempt = account_owner_consent.BrowserAccess(api, auth, check_web_address(redirect_url))
+            attempt = account_owner_consent.BrowserConsentAttempt(api, auth, check_web_address(redirect_url))
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
-        _show_address(attempt.address, opens=opens)
+        _show_and_open_address(attempt.address, opens=opens)
         say("Then paste the address at which the browser ends:", err=True)
         attempt.accept_pasted_address(sys.stdin.readline())
-        attempt.exchange_code()
+        attempt.exchange_code_and_store_tokens()
         return
     with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
-        attempt = account_owner_consent.BrowserAccess(api, auth, redirect.url)
-        redirect.take = attempt.accept_answer
-        _show_address(attempt.address, opens=opens)
+        attempt = account_owner_consent.BrowserConsentAttempt(api, auth, redirect.url)
+        redirect.take = attempt.take_answer_if_state_matches
+        _show_and_open_address(attempt.address, opens=opens)
         if not redirect.wait(within_s):
-            raise account_owner_consent.not_given_error(within_s)
-    attempt.exchange_code()
+            raise account_owner_consent.access_not_given_error(within_s)
+    attempt.exchange_code_and_store_tokens()
 
 
-def _show_address(address: str, *, opens: bool) -> None:
+def _show_and_open_address(address: str, *, opens: bool) -> None:
     say("Open this address in a browser, and give access:", f"  {address}", err=True)
     if opens and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         webbrowser.open(address)

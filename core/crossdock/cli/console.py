@@ -8,11 +8,23 @@ from pathlib import Path
 import click
 
 from crossdock.cli.console_accounts import account
-from crossdock.cli.console_options import ConsoleOptions, console_options, fleet_tenants, single_tenant
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import address_option
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import CommandGroup, config_option, fleet_base, fleet_option, help_example, overrides
+from crossdock.cli.sentence_printing import say
+from crossdock.cli.shared_options import (
+    CommandGroup,
+    config_option,
+    config_overrides,
+    fleet_base_files,
+    fleet_option,
+    help_example,
+)
+from crossdock.cli.web_console_serving_options import (
+    WebConsoleOptions,
+    console_tenant_of_config,
+    console_tenants_of_fleet,
+    web_console_options,
+)
 
 _address = address_option(
     "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
@@ -28,7 +40,7 @@ _address = address_option(
         "crossdock console --behind-proxy 127.0.0.1 --accounts people",
     ),
 )
-@console_options(_address)
+@web_console_options(_address)
 @click.option(
     "--allow-host", "allowed_hosts", multiple=True, metavar="HOST[:PORT]", help="Repeatable: an additional host name."
 )
@@ -39,7 +51,7 @@ def console(
     ctx: click.Context,
     config: Path,
     *,
-    console: ConsoleOptions,
+    console: WebConsoleOptions,
     allowed_hosts: tuple[str, ...],
     fleet: str | None,
 ) -> None:
@@ -51,11 +63,11 @@ def console(
     if ctx.invoked_subcommand:
         return
     found = (
-        partial(fleet_tenants, fleet, fleet_base(config))
+        partial(console_tenants_of_fleet, fleet, fleet_base_files(config))
         if fleet
-        else partial(single_tenant, (config, *overrides(config)))
+        else partial(console_tenant_of_config, (config, *config_overrides(config)))
     )
-    with interruptible(say) as interrupt, console.served(found, allowed_hosts) as url:
+    with interruptible(say) as interrupt, console.serve_console(found, allowed_hosts) as url:
         say(f"serving the console at {url}")
         interrupt.wait()
 

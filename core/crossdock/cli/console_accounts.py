@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import CommandGroup, help_example
 from crossdock.errors import ConfigError
 
@@ -68,7 +68,7 @@ def list_(accounts: Path) -> None:
     from crossdock.cli import terminal_output
 
     rows = [
-        (each.name, ", ".join(f"{role.shown} at {tenant}" for tenant, role in each.roles.items()))
+        (each.name, ", ".join(f"{role.display_name} at {tenant}" for tenant, role in each.roles.items()))
         for each in _account_file(accounts).all().values()
     ]
     terminal_output.output_console().print(terminal_output.table("Accounts", ("name", "roles"), rows))
@@ -79,7 +79,7 @@ def list_(accounts: Path) -> None:
 @click.option("--role", type=click.Choice((*_ROLES, "none")), required=True, help="none: take the role away.")
 @_tenant_option
 @_file_option
-def role_(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
+def change_role(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
     """Change the role of an account at some tenants, or where none is named the one at all others."""
     from crossdock.console.people import ALL_TENANTS, Role
 
@@ -96,7 +96,7 @@ def role_(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> Non
 @account.command("password", epilog=help_example(f"{_ACCOUNT} password anna --accounts people"))
 @click.argument("name")
 @_file_option
-def password(name: str, accounts: Path) -> None:
+def set_password(name: str, accounts: Path) -> None:
     """Set another password, which is asked for or is the first line of standard input. Sessions end."""
     file = _account_file(accounts)
     file.get(name)

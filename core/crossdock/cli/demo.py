@@ -61,15 +61,15 @@ def demo(
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import demo_shop, demo_warehouse, terminal_output
-    from crossdock.testing.demo.demo_folder import serve_existing
+    from crossdock.cli import demo_shop_sync, demo_warehouse_file_exchange, terminal_output
+    from crossdock.testing.demo.demo_folder_and_servers import serve_existing
 
     console = terminal_output.output_console()
     if warehouse and (shop or serve):
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
-        demo_shop.serve(console, folder, shop, as_json=as_json)
+        demo_shop_sync.serve(console, folder, shop, as_json=as_json)
         return
     if serve:
         serve_existing(
@@ -79,44 +79,44 @@ def demo(
         return
     console.quiet = as_json
     if warehouse:
-        document = demo_warehouse.run(ctx, console, folder, _sync, _heading, as_json=as_json)
+        document = demo_warehouse_file_exchange.run(ctx, console, folder, _sync, _print_heading, as_json=as_json)
     elif shop is None:
-        document = _run(ctx, console, folder, as_json=as_json)
+        document = _run_exports_demo(ctx, console, folder, as_json=as_json)
     else:
-        document = demo_shop.run(ctx, console, folder, shop, _sync, _heading, as_json=as_json)
+        document = demo_shop_sync.run(ctx, console, folder, shop, _sync, _print_heading, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 
 
-def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
+def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import open_records_list, plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo import demo_folder, effects_check
-    from crossdock.writing.targets import platform_access
+    from crossdock.testing.demo import demo_folder_and_servers, effects_check
+    from crossdock.writing.targets import access_and_clock_checks
 
-    with interruptible() as interrupt, demo_folder.run_demo_servers(folder) as warehouse:
-        loaded = project.load(config := folder / demo_folder.CONFIG)
-        loaded.init()
-        platform_access.check_access(loaded.platform, loaded.probed_resources)
+    with interruptible() as interrupt, demo_folder_and_servers.run_demo_servers(folder) as warehouse:
+        loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
+        loaded.create_or_upgrade_state()
+        access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
         facts = {"base_url": loaded.pinned_tenant.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
         for day, limit in ((1, 3), (2, 9)):
-            demo_folder.write_exports(day, folder / "warehouse" / "out")
+            demo_folder_and_servers.write_exports(day, folder / "warehouse" / "out")
             if not as_json:
-                _heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
+                _print_heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
                 ctx.invoke(plan.plan, config=config, limit=limit)
-                _heading(console, f"Day {day}: crossdock sync")
+                _print_heading(console, f"Day {day}: crossdock sync")
             reports.append(_sync(loaded, [], interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
-                _heading(console, f"Day {day}: crossdock records list")
+                _print_heading(console, f"Day {day}: crossdock records list")
                 ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
-        demo_folder.write_exports(3, folder / "day-3")
+        demo_folder_and_servers.write_exports(3, folder / "day-3")
         effects = effects_check.check_effects(loaded, reports)
-    _heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
-    _heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
+    _print_heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
+    _print_heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
@@ -124,11 +124,13 @@ def _sync(
     loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool, clock: Clock | None = None
 ) -> Report:
     from crossdock.cli import terminal_output
-    from crossdock.runs import runner
+    from crossdock.runs import sync_and_replay
     from crossdock.values.clock import SystemClock
 
     with terminal_output.progress(wanted=not as_json) as progress:
-        report = runner.sync(loaded, streams, clock=clock or SystemClock(), progress=progress, interrupt=interrupt)
+        report = sync_and_replay.sync(
+            loaded, streams, clock=clock or SystemClock(), progress=progress, interrupt=interrupt
+        )
     if interrupt.is_set():
         raise StoppedError("the demo was interrupted", hint="remove the folder before you start it again")
     for error in report.errors.values():
@@ -144,7 +146,7 @@ def _print_server_addresses(console: Console, folder: Path, facts: Mapping[str, 
     console.print("  crossdock plan")
 
 
-def _heading(console: Console, title: str, text: str = "") -> None:
+def _print_heading(console: Console, title: str, text: str = "") -> None:
     from rich.text import Text
 
     from crossdock.cli import terminal_output

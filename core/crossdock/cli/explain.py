@@ -7,7 +7,7 @@ from textwrap import wrap
 
 import click
 
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import as_json as json_option
 from crossdock.cli.shared_options import check_each_utf8, echo_document, help_example
 from crossdock.values import explanations

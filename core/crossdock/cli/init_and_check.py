@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
-from crossdock.cli.shared_options import common_options, fleet_base, fleet_option, help_example
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
+from crossdock.cli.shared_options import common_options, fleet_base_files, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.openapi_members import Difference
+    from crossdock.platform.openapi_member_comparison import Difference
     from crossdock.values.json_documents.projects import OpenApiCheck, OpenApiDifference, State
 
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     """Create the state. It is pinned to the platform and tenant of the config."""
     if fleet is None:
-        document, text = _create_state(load(config))
+        document, text = _create_state(load_project(config))
         terminal_output.print_result(document, text, as_json=as_json)
         return 0
-    states = FleetStates(fleet, fleet_base(config))
-    found = list(states.each(_create_state))
+    states = FleetStates(fleet, fleet_base_files(config))
+    found = list(states.read_each_tenant(_create_state))
     lines = [f"{name}: {text}" for name, (_, text) in found]
     document_of_all = [{"tenant": name, **document} for name, (document, _) in found]
     terminal_output.print_result(document_of_all, *lines, as_json=as_json)
@@ -45,7 +45,7 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 
 def _create_state(loaded: Project) -> tuple[State, str]:
-    before = loaded.init()
+    before = loaded.create_or_upgrade_state()
     from crossdock.state.db.database_errors import url_without_password
     from crossdock.state.db.schema import VERSION
 
@@ -87,13 +87,13 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
                 hint="crossdock -C BASE -C TENANT check --openapi FILE",
                 code="options_conflict",
             )
-        return _check_fleet(FleetStates(fleet, fleet_base(config)), as_json=as_json)
-    loaded = load(config)
+        return _check_fleet(FleetStates(fleet, fleet_base_files(config)), as_json=as_json)
+    loaded = load_project(config)
     if openapi is not None:
         return compare_openapi(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.check import CheckResult, findings_of
+    from crossdock.services.system_check.check import CheckResult, findings_of_project
 
-    result = CheckResult(list(findings_of(loaded)))
+    result = CheckResult(list(findings_of_project(loaded)))
     assumed = dict(loaded.platform.assumptions())
     if as_json:
         found = [{"subject": subject, **asdict(item)} for subject, item in result.findings]
@@ -110,11 +110,11 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
-    from crossdock.services.system_check.check import finding_line, findings_of
+    from crossdock.services.system_check.check import finding_line, findings_of_project
 
     found = [
         (tenant, subject, item)
-        for tenant, findings in states.each(lambda loaded: list(findings_of(loaded)))
+        for tenant, findings in states.read_each_tenant(lambda loaded: list(findings_of_project(loaded)))
         for subject, item in findings
     ]
     document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]
@@ -125,12 +125,12 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
 
 def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
     """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
-    from crossdock.platform import openapi_comparison, openapi_file
+    from crossdock.platform import openapi_file, openapi_settings_comparison
     from crossdock.resources import ResourceName
 
     document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
-    found = openapi_comparison.compare(
-        document, loaded.platform, resources, loaded.looked_up_resources, loaded.deleted_resources
+    found = openapi_settings_comparison.compare_with_profile(
+        document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deletes
     )
     failing = [each for each in found if each.is_error]
     if as_json:
@@ -140,11 +140,13 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
         compared: OpenApiCheck = {"file": str(path), "resources": list(resources), "differences": listed}
         terminal_output.print_json(compared)
     else:
-        _print(path, resources, failing, [each for each in found if not each.is_error])
+        _print_openapi_differences(path, resources, failing, [each for each in found if not each.is_error])
     return 3 if failing else 0
 
 
-def _print(path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]) -> None:
+def _print_openapi_differences(
+    path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]
+) -> None:
     console = terminal_output.output_console()
     named = ", ".join(resources)
     if not failing and not others:

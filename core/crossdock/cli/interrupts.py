@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 
 
 def _print_notice(text: str) -> None:

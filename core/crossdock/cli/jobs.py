@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.printed_sentences import say, say_how_many_shown
-from crossdock.cli.project_and_state import load, read_state
+from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.sentence_printing import say, say_how_many_shown
 from crossdock.cli.shared_options import MOST, CommandGroup, as_json, config_option, help_example, help_meanings
 from crossdock.values.state_words import RunState
 
@@ -30,7 +30,7 @@ def jobs() -> None:
 )
 @config_option
 @as_json
-def list_(config: Path, *, limit: int, as_json: bool) -> None:
+def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
     from crossdock.values.run_messages import error_texts
@@ -88,7 +88,7 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.runs.audited_changes import logged_change
     from crossdock.values.clock import SystemClock
 
-    loaded = load(config)
+    loaded = load_project(config)
     if job not in loaded.jobs:
         raise ConfigError(
             f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}", code="job_unknown"
@@ -101,5 +101,5 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     ):
         was_paused = job in tx.scheduled_runs.paused_jobs()
         tx.scheduled_runs.set_paused(job, clock.now(), paused=paused)
-        change.store(tx, before=states[was_paused], after=states[paused])
+        change.store_audit_entry(tx, before=states[was_paused], after=states[paused])
     say(f"{job}: {'paused' if paused else 'resumed'}")

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path, check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import CommandGroup, as_json, check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
-    from crossdock.reading.formats.first_records import FirstRecords
+    from crossdock.reading.formats.file_preview import FirstRecords
     from crossdock.reading.wrappers.wrapper import WrapperSettings
 
 
@@ -38,33 +38,33 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
 @click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
 @common_options
-def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool) -> None:
+def show_record_file(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool) -> None:
     """Show the file that the next sync would hand over for one record alone, or the last file that had it.
 
     Nothing is handed over, and no number is used up.
     """
-    from crossdock.runs.record_file_preview import file_of_record
+    from crossdock.runs.outgoing_file_preview import outgoing_file_of_record
     from crossdock.values.local_files import replace_file
-    from crossdock.values.record_keys import entered_key
+    from crossdock.values.record_keys import key_text_of_input
 
     if not raw and out is None:
         raise ConfigError(
             "the file may have personal values: give --raw to show it, or -o FILE", code="personal_data_withheld"
         )
     place = absolute_path(out)
-    loaded = load(config)
+    loaded = load_project(config)
     check_writable(place)
     if stream not in loaded.scope_by_stream:
         loaded.selected_streams([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
-    name, body = file_of_record(loaded, stream, entered_key(key), SystemClock())
+    name, body = outgoing_file_of_record(loaded, stream, key_text_of_input(key), SystemClock())
     if place is not None:
         replace_file(place, body)
     if as_json:
         content = base64.b64encode(body).decode() if raw else None
         terminal_output.print_json({"name": name, "bytes": len(body), "content_base64": content})
         return
-    say(f"{name}, {counted(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
+    say(f"{name}, {count_with_noun(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
     if raw:
         terminal_output.print_lines(
             terminal_output.output_console(), body.decode("utf-8", "backslashreplace").rstrip("\n")
@@ -120,11 +120,11 @@ def guess(file: Path, *, as_json: bool) -> int:
     return 0
 
 
-layout.add_command(write)
+layout.add_command(show_record_file)
 
 
 @layout.command(
-    epilog=help_example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products")
+    "show", epilog=help_example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products")
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--stream", callback=check_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files.")
@@ -135,7 +135,7 @@ layout.add_command(write)
 @click.option("--length", type=click.IntRange(1, 1_000_000), help="Without --stream: characters of each record.")
 @click.option("--raw", is_flag=True, help="Show all values, which may be personal.")
 @common_options
-def show(
+def show_first_records(
     file: Path,
     stream: str | None,
     limit: int,
@@ -156,20 +156,20 @@ def show(
 
     Exit codes: 0 the file is as declared; 2 wrong usage or config; 4 the file is refused.
     """
-    from crossdock.reading.formats.first_records import head_of
+    from crossdock.reading.formats.file_preview import read_first_bytes
 
-    head = head_of(file)
+    head = read_first_bytes(file)
     if stream is None:
         _refuse_table(file, head)
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
-        members = [{"file": found.name, **_document(found, raw=raw)} for found in read]
+        members = [{"file": found.name, **_first_records_document(found, raw=raw)} for found in read]
         terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
-        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _cells_to_show(found, raw=raw)]
-        _print(found, shown, found.raw if raw else {})
+        shown = [(line, _cells_with_bytes(cells, held.get(line, {}))) for line, cells in _cells_to_show(found, raw=raw)]
+        _print_records_with_places(found, shown, found.raw if raw else {})
     if (error := read[-1].error) is not None:
         terminal_output.print_errors({"": error})
         return error.exit_code
@@ -178,15 +178,15 @@ def show(
 
 def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[FirstRecords]:
     """Return the first records of a file, or of each file that is wrapped in it, up to one that is refused."""
-    from crossdock.reading.formats.first_records import FirstRecords, first_records
-    from crossdock.reading.wrappers.wrapping import unwrapped
+    from crossdock.reading.formats.file_preview import FirstRecords, first_records
+    from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file
 
     layout, wrapped = _layout_of_stream(config, stream)
     if not wrapped:
         return [first_records(file, layout, limit, name=file.name)]
     read = list[FirstRecords]()
     with TemporaryDirectory() as folder:
-        for part in unwrapped(file, wrapped, name=file.name, folder=Path(folder)):
+        for part in unwrap_file(file, wrapped, name=file.name, folder=Path(folder)):
             read.append(first_records(part.content, layout, limit, name=part.name))
             if read[-1].error is not None:
                 break
@@ -194,15 +194,15 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
 
 
 def _cells_to_show(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
-    from crossdock.reading.formats.first_records import masked
+    from crossdock.reading.formats.file_preview import mask_letters_and_digits
 
     return [
-        (line, {name: (place, cell if raw else masked(cell)) for name, (place, cell) in cells.items()})
+        (line, {name: (place, cell if raw else mask_letters_and_digits(cell)) for name, (place, cell) in cells.items()})
         for line, cells in found.records
     ]
 
 
-def _document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
+def _first_records_document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
     held = found.cell_bytes if raw else {}
     listed = [
         {
@@ -222,7 +222,7 @@ def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[Wra
     from crossdock.errors import ConfigError
     from crossdock.reading.formats.format_reader import FileLayout
 
-    project = load(config)
+    project = load_project(config)
     wanted = project.selected_streams([name])
     if len(wanted) > 1:
         raise ConfigError(
@@ -241,15 +241,15 @@ def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[Wra
 
 
 def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
-    from crossdock.reading.formats.first_records import first_lines, masked, with_rulers
-    from crossdock.reading.formats.text_encodings import known_encoding
+    from crossdock.reading.formats.file_preview import first_lines, mask_letters_and_digits, with_rulers
+    from crossdock.reading.formats.text_encodings import check_encoding_name
 
     try:
-        known_encoding(encoding)
+        check_encoding_name(encoding)
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
     lines = first_lines(file, limit, encoding=encoding, length=length)
-    shown = [_visible(line if raw else masked(line)) for line in lines]
+    shown = [_unprintable_as_question_marks(line if raw else mask_letters_and_digits(line)) for line in lines]
     if as_json:
         terminal_output.print_json({"file": file.name, "lines": shown, "lengths": [len(line) for line in lines]})
         return 0
@@ -262,13 +262,13 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
 
 def _number_of_lines_text(number: int, limit: int) -> str:
     if number < limit:
-        return counted(number, "line")
-    return "the first line" if number == 1 else f"the first {counted(number, 'line')}"
+        return count_with_noun(number, "line")
+    return "the first line" if number == 1 else f"the first {count_with_noun(number, 'line')}"
 
 
 def _refuse_table(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.guesses.table_guess import is_columnar_or_sheet, is_sheet
+    from crossdock.reading.formats.guesses.columnar_and_sheet_guess import is_columnar_or_sheet, is_sheet
 
     if is_sheet(head) or is_columnar_or_sheet(head):
         kind = (
@@ -290,18 +290,18 @@ def _escaped(data: bytes) -> str:
     return data.decode("latin-1").encode("unicode_escape").decode()
 
 
-def _visible(line: str) -> str:
+def _unprintable_as_question_marks(line: str) -> str:
     """Replace each character that a terminal does not show by a question mark, so that positions stay."""
     return "".join(character if character.isprintable() else "?" for character in line)
 
 
-def _with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+def _cells_with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
     return {
         name: (f"{place}  X'{held[name]}'" if name in held else place, text) for name, (place, text) in cells.items()
     }
 
 
-def _print(
+def _print_records_with_places(
     found: FirstRecords, records: list[tuple[int, dict[str, tuple[str, Any]]]], raw: Mapping[int, bytes]
 ) -> None:
     name, room = found.name, max(_NARROW, get_terminal_size().columns) - len(_RAW)
@@ -313,4 +313,4 @@ def _print(
         starts = range(0, len(text), room)
         say(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
     how = "as declared" if found.error is None else "before the error"
-    say(f"{name}: {counted(found.rows, 'record')}, {how}")
+    say(f"{name}: {count_with_noun(found.rows, 'record')}, {how}")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.printed_sentences import say, warn
-from crossdock.cli.project_and_state import load
-from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, health_option, log_format_option, serve
+from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
+from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.services.inbox.subscriptions import Subscriptions
+    from crossdock.services.inbox.webhook_subscriptions import Subscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
 
@@ -43,7 +43,7 @@ _COLUMNS = ("id", "topic", "address", "active")
     help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
 )
 @health_option
-@console_options(beside_option)
+@web_console_options(beside_option)
 @log_format_option
 @config_option
 @click.pass_context
@@ -53,7 +53,7 @@ def listen(
     *,
     listen_at: ListenAddress,
     health: ListenAddress | None,
-    console: ConsoleOptions,
+    console: WebConsoleOptions,
     log_format: LogFormat,
 ) -> int:
     """Receive webhooks, and sync the records that they are about within seconds.
@@ -66,7 +66,7 @@ def listen(
     if ctx.invoked_subcommand is not None:
         return 0
     options = ServiceOptions(log_format, health=health, listen=listen_at, runs_jobs=False, console=console)
-    return serve(load(config), config, options)
+    return serve(load_project(config), config, options)
 
 
 @listen.command(epilog=help_example("crossdock listen register shop"))
@@ -80,10 +80,12 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     """
     from crossdock.errors import worst_exit_code
 
-    with _audited_subscriptions("listen register", config, connection) as (subscriptions, change):
+    with _open_audited_subscriptions("listen register", config, connection) as (subscriptions, change):
         registered = subscriptions.register()
         topics = [each.topic for each in registered.subscriptions]
-        change.note(after={"topics": topics} | ({"refused": [*registered.refused]} if registered.refused else {}))
+        change.set_before_and_after(
+            after={"topics": topics} | ({"refused": [*registered.refused]} if registered.refused else {})
+        )
     _print_subscriptions(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
     _print_new_secrets(registered.subscriptions)
     terminal_output.print_errors(registered.refused)
@@ -93,9 +95,9 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
 @listen.command("list", epilog=help_example("crossdock listen list shop"))
 @_CONNECTION
 @common_options
-def list_(connection: str, config: Path, *, as_json: bool) -> None:
+def list_subscriptions(connection: str, config: Path, *, as_json: bool) -> None:
     """List the subscriptions of a connection at its vendor, those to other addresses included."""
-    with _subscriptions(load(config), connection) as subscriptions:
+    with _open_subscriptions(load_project(config), connection) as subscriptions:
         _print_subscriptions(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
 
 
@@ -104,15 +106,15 @@ def list_(connection: str, config: Path, *, as_json: bool) -> None:
 @common_options
 def remove(connection: str, config: Path, *, as_json: bool) -> None:
     """End the subscriptions of a connection to 'listen.public_url' of the config."""
-    with _audited_subscriptions("listen remove", config, connection) as (subscriptions, change):
-        removed = list(subscriptions.remove())
-        change.note(after={"removed": [each.topic for each in removed]})
+    with _open_audited_subscriptions("listen remove", config, connection) as (subscriptions, change):
+        removed = list(subscriptions.remove_own_subscriptions())
+        change.set_before_and_after(after={"removed": [each.topic for each in removed]})
     _print_subscriptions(removed, f"Subscriptions of {connection} that were removed", as_json=as_json)
 
 
 @contextmanager
-def _subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.services.inbox.subscriptions import open_subscriptions
+def _open_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
+    from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
     from crossdock.values.clock import SystemClock
 
     with open_subscriptions(loaded, connection, SystemClock()) as opened:
@@ -120,13 +122,13 @@ def _subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
 
 
 @contextmanager
-def _audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
+def _open_audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
     from crossdock.runs.audited_changes import logged_long_change
     from crossdock.values.clock import SystemClock
 
-    loaded = load(config)
+    loaded = load_project(config)
     with (
-        _subscriptions(loaded, connection) as subscriptions,
+        _open_subscriptions(loaded, connection) as subscriptions,
         logged_long_change(loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn) as change,
     ):
         yield subscriptions, change

@@ -18,7 +18,7 @@ class ListenAddress(NamedTuple):
     port: int
 
 
-def listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
+def parse_listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
     """Parse ``[HOST:]PORT``. Without a host, only this machine can connect."""
     if text is None:
         return None
@@ -29,4 +29,4 @@ def listen_address(_: click.Context, option: click.Parameter, text: str | None) 
     return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
 
 
-address_option = partial(click.option, metavar="[HOST:]PORT", callback=listen_address)
+address_option = partial(click.option, metavar="[HOST:]PORT", callback=parse_listen_address)

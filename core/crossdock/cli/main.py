@@ -19,8 +19,8 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.shared_options import CommandGroup, selected_config
+from crossdock.cli.sentence_printing import say
+from crossdock.cli.shared_options import CommandGroup, store_selected_configs
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, text_with_code
 from crossdock.printable import printable, printable_lines
 
@@ -116,7 +116,7 @@ class LazyGroup(CommandGroup):
 @click.pass_context
 def cli(ctx: click.Context, config: tuple[Path, ...]) -> None:
     """Move records from legacy warehouses, shops and 3PLs to an enterprise platform."""
-    ctx.obj = selected_config(ctx, config)
+    ctx.obj = store_selected_configs(ctx, config)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         if arguments is None:  # another Ctrl-C ends the process at once, without a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-    code = _exit_code_with_output(code, output)
+    code = _report_failed_output(code, output)
     gc.freeze()  # no last collection before the process ends
     if arguments is None:
         with suppress(RuntimeError):  # where no further thread is allowed
@@ -156,7 +156,7 @@ def _runs_crossdock(thread: threading.Thread) -> bool:
     return any(str(each.f_globals.get("__name__")).startswith("crossdock.") for each, _ in traceback.walk_stack(frame))
 
 
-def _exit_code_with_output(code: int, output: OutputFile | None) -> int:
+def _report_failed_output(code: int, output: FailureTolerantOutput | None) -> int:
     """Return *code*, or the code for incomplete output if the command itself succeeded."""
     if output is None:
         return code
@@ -176,7 +176,7 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
         say(*f"crossdock: {text_with_code(error)}".split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
-        _show_usage(error)
+        _show_usage_error(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("crossdock: interrupted", err=True)
@@ -188,26 +188,26 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
 
 def _show_unexpected_error(error: BaseException) -> int:
     """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
-    from crossdock.values.author_code import error_of_author
+    from crossdock.values.author_code_errors import as_author_code_error
 
-    found = error_of_author(error)
+    found = as_author_code_error(error)
     if found is not None:
         say(*f"crossdock: {text_with_code(found)}".split("\n"), err=True)
         return found.exit_code
     if isinstance(error, SystemExit):
         raise error
-    _show_defect(error)
+    _show_traceback_without_text(error)
     return InternalError.exit_code
 
 
-def _show_usage(error: click.ClickException) -> None:
+def _show_usage_error(error: click.ClickException) -> None:
     is_help = isinstance(error, click.exceptions.NoArgsIsHelpError)
     message = printable_lines(error.format_message()) if is_help else f"{printable(error.format_message())} [usage]"
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it
     error.show()
 
 
-def _show_defect(error: BaseException) -> None:
+def _show_traceback_without_text(error: BaseException) -> None:
     """Show where an error was raised, without its text, which may quote a record or a secret (law 8)."""
     chain = [error]
     while (before := _cause(chain[-1])) is not None and before not in chain:
@@ -224,7 +224,7 @@ def _cause(error: BaseException) -> BaseException | None:
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-class OutputFile(io.FileIO):
+class FailureTolerantOutput(io.FileIO):
     """A file descriptor that ignores writes after one has failed. *failure* is BrokenPipeError without a reader."""
 
     failure: OSError | None = None
@@ -240,18 +240,18 @@ class OutputFile(io.FileIO):
         return memoryview(data).nbytes
 
 
-def tolerate_failed_output() -> OutputFile | None:
+def tolerate_failed_output() -> FailureTolerantOutput | None:
     """Replace standard output and error, and return the former; None if it is not the process's own, as in a test."""
     sys.stderr = _tolerant_stream(sys.stderr, sys.__stderr__)[0]
     sys.stdout, output = _tolerant_stream(sys.stdout, sys.__stdout__)
     return output
 
 
-def _tolerant_stream(stream: TextIO, own: TextIO | None) -> tuple[TextIO, OutputFile | None]:
+def _tolerant_stream(stream: TextIO, own: TextIO | None) -> tuple[TextIO, FailureTolerantOutput | None]:
     if stream is not own or not isinstance(stream, io.TextIOWrapper):
         return stream, None
     stream.flush()
-    output = OutputFile(stream.fileno(), "w", closefd=False)
+    output = FailureTolerantOutput(stream.fileno(), "w", closefd=False)
     is_buffered = isinstance(stream.buffer, io.BufferedWriter)  # not with python -u or PYTHONUNBUFFERED
     kept = io.TextIOWrapper(
         io.BufferedWriter(output) if is_buffered else output,

@@ -12,19 +12,19 @@ import click
 from msgspec import Struct
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say, say_how_many_shown
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say, say_how_many_shown
 from crossdock.cli.shared_options import (
     MOST,
     check_utf8,
     common_options,
-    fleet_base,
+    fleet_base_files,
     fleet_option,
     help_example,
     help_meanings,
 )
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 from crossdock.values.state_words import BY_URGENCY, RecordState
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from crossdock.runs.open_records import Item
     from crossdock.state import RecordFilter
 
-INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option
-HANDED_OVER, OVERDUE = RecordState.HANDED_OVER.option, RecordState.OVERDUE.option
-OPEN = (RecordState.REJECTED.option, RecordState.WAITING.option, RecordState.IN_DOUBT.option, OVERDUE)
-_LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option, UNVERIFIED)
-_STATES = tuple(state.option for state in BY_URGENCY)
+INBOX, UNVERIFIED = RecordState.INBOX.option_value, RecordState.UNVERIFIED.option_value
+HANDED_OVER, OVERDUE = RecordState.HANDED_OVER.option_value, RecordState.OVERDUE.option_value
+OPEN = (RecordState.REJECTED.option_value, RecordState.WAITING.option_value, RecordState.IN_DOUBT.option_value, OVERDUE)
+_LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option_value, UNVERIFIED)
+_STATES = tuple(state.option_value for state in BY_URGENCY)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
 stream_option = click.option("--stream", metavar="STREAM", help="Only records of this stream.", callback=check_utf8)
@@ -92,8 +92,8 @@ def list_(
 
     choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
     read = partial(_list_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
-    states = None if fleet is None else FleetStates(fleet, fleet_base(config))
-    listed = [("", read(load(config)))] if states is None else list(states.each(read))
+    states = None if fleet is None else FleetStates(fleet, fleet_base_files(config))
+    listed = [("", read(load_project(config)))] if states is None else list(states.read_each_tenant(read))
     items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
     totals = {kind: sum(each.totals[kind] for _, each in listed) for kind in _STATES}
     if as_json:
@@ -171,5 +171,5 @@ def _print(
     for kind, number in elsewhere.items():
         place = {INBOX: "in the inbox", HANDED_OVER: "handed over"}.get(kind, kind)
         terminal_output.print_lines(
-            console, f"{counted(number, 'record')} {place}: crossdock records list --state {kind}"
+            console, f"{count_with_noun(number, 'record')} {place}: crossdock records list --state {kind}"
         )

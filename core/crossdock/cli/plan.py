@@ -11,21 +11,21 @@ import click
 from msgspec import Struct, structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path, check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example, help_meanings
 from crossdock.runs import run_lines
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, parents_text
+from crossdock.values.display_texts import awaited_records_text, count_with_noun
 from crossdock.values.run_messages import error_documents
 from crossdock.values.state_words import PlanTerm
 
 if TYPE_CHECKING:
-    from crossdock.pacing.forecast import Forecast
+    from crossdock.pacing.request_duration_forecast import Forecast
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
-    from crossdock.writing.delivery.operations import Operation
+    from crossdock.writing.delivery.operations_and_intents import Operation
     from crossdock.writing.delivery.senders import PersonalDataMasks
 
 
@@ -72,19 +72,26 @@ def plan(
     from crossdock.runs.planning import removals
 
     place = absolute_path(out)
-    loaded = load(config)
+    loaded = load_project(config)
     check_writable(place)
-    listing = _Listing(_ShownLimit.of(limit, as_json=as_json), loaded.masks, removals.operation_verb)
+    listing = _Listing(
+        _ShownLimit.from_limit_option(limit, as_json=as_json), loaded.personal_data_masks, removals.operation_verb
+    )
     listener = PlanListener(
-        listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
+        listing.add_operation,
+        listing.add_rejected,
+        listing.add_waiting,
+        listing.add_resend,
+        listing.add_in_doubt,
+        listing.add_withheld,
     )
     with terminal_output.progress(wanted=not as_json) as progress:
         if out is None:
             planned, saved = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
         else:
-            from crossdock.runs import plan_file
+            from crossdock.runs import plan_and_apply
 
-            planned, saved = plan_file.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
+            planned, saved = plan_and_apply.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
     terminal_output.print_errors(planned.errors)
     if as_json:
         document = {
@@ -121,11 +128,11 @@ class _ShownLimit(Struct):
     removals: int
 
     @classmethod
-    def of(cls, limit: int | None, *, as_json: bool) -> _ShownLimit:
+    def from_limit_option(cls, limit: int | None, *, as_json: bool) -> _ShownLimit:
         default = _SHOWN if limit is None else limit
         return cls(default, 0 if limit is None and not as_json else default)
 
-    def count_down(self, *, on_hold: bool) -> bool:
+    def count_down_if_left(self, *, on_hold: bool) -> bool:
         left = self.removals if on_hold else self.records
         if on_hold:
             self.removals -= left > 0
@@ -144,7 +151,7 @@ class _Listing:
         self.on_hold: Counter[str] = Counter()
         self.removals_on_hold: set[str] = set()
 
-    def operation(self, operation: Operation) -> None:
+    def add_operation(self, operation: Operation) -> None:
         self._add(
             self._verb(operation), operation.identity.stream, operation.record.key, lambda: self._changes(operation)
         )
@@ -158,17 +165,17 @@ class _Listing:
         }
         return {"changes": changes}
 
-    def withheld(self, operation: Operation) -> None:
+    def add_withheld(self, operation: Operation) -> None:
         stream = operation.identity.stream
         self.on_hold[stream] += 1
         if operation.step == "remove":
             self.removals_on_hold.add(stream)
-        if self._room.count_down(on_hold=True):
+        if self._room.count_down_if_left(on_hold=True):
             is_removal = operation.step == "remove"
             detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
             self.shown.append({"do": "hold", "stream": stream, "key": operation.record.key, **detail})
 
-    def refused(self, dead_letter: DeadLetter) -> None:
+    def add_rejected(self, dead_letter: DeadLetter) -> None:
         detail = {
             "code": dead_letter.code,
             "at": f"{dead_letter.identity.source}:{dead_letter.identity.line}",
@@ -181,21 +188,21 @@ class _Listing:
             lambda: {**detail, "message": dead_letter.message},
         )
 
-    def waiting(self, record: WaitingRecord) -> None:
+    def add_waiting(self, record: WaitingRecord) -> None:
         self._add("wait", record.identity.stream, record.identity.key, lambda: {"waits_for": record.waits_for})
 
-    def resend(self, intent: Intent) -> None:
+    def add_resend(self, intent: Intent) -> None:
         kind = "resend" if intent.first_sent_at else "send"
         self._add(
             kind, intent.identity.stream, intent.identity.key, lambda: {"idempotency_key": intent.idempotency_key}
         )
 
-    def in_doubt(self, identity: RecordIdentity) -> None:
+    def add_in_doubt(self, identity: RecordIdentity) -> None:
         self._add("doubt", identity.stream, identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
         self.counts[kind, stream] += 1
-        if self._room.count_down(on_hold=False):
+        if self._room.count_down_if_left(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
 
@@ -213,13 +220,15 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
     console.print(planned.summary(counts))
     forecast = planned.forecast
     if forecast.requests or not planned.other_forecasts:
-        console.print(f"{counted(forecast.requests, 'request')} needed{_sending_time_text(forecast)}")
+        console.print(f"{count_with_noun(forecast.requests, 'request')} needed{_sending_time_text(forecast)}")
     for name, forecast in planned.other_forecasts.items():
-        console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_sending_time_text(forecast)}")
+        console.print(f"{count_with_noun(forecast.requests, 'request')} to {name} needed{_sending_time_text(forecast)}")
     for file in planned.files[:FILES_SHOWN]:
-        terminal_output.print_lines(console, f"file {file.name} to {file.target}: {counted(file.records, 'record')}")
+        terminal_output.print_lines(
+            console, f"file {file.name} to {file.target}: {count_with_noun(file.records, 'record')}"
+        )
     if (more := len(planned.files) - FILES_SHOWN) > 0:
-        console.print(f"and {counted(more, 'more file')}")
+        console.print(f"and {count_with_noun(more, 'more file')}")
 
 
 def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
@@ -231,11 +240,11 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
         yield f"and {hidden:,} more (--limit)"
     for stream, number in listing.on_hold.items():
         what = "removal" if stream in listing.removals_on_hold else "update"
-        yield f"hold   {stream}: {counted(number, what)} to approve; --limit {number} lists them"
+        yield f"hold   {stream}: {count_with_noun(number, what)} to approve; --limit {number} lists them"
     for stream, number in planned.rejected_before.items():
-        yield f"reject {stream}: {counted(number, 'record')} rejected before and unchanged"
+        yield f"reject {stream}: {count_with_noun(number, 'record')} rejected before and unchanged"
     for stream, number in planned.left_alone.items():
-        yield f"gone   {stream}: {counted(number, 'record')} no longer listed and left alone"
+        yield f"gone   {stream}: {count_with_noun(number, 'record')} no longer listed and left alone"
 
 
 def _sending_time_text(forecast: Forecast) -> str:
@@ -263,7 +272,7 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"update", "archive"}:
         return _change_lines(item)
     if item["do"] == "wait":
-        return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
+        return [f"for {awaited_records_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"with the idempotency key {item['idempotency_key']}"]

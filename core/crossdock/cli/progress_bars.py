@@ -34,10 +34,10 @@ class FittingBars(Progress):
 
     def __init__(self, console: Console) -> None:
         self._screen = console
-        self._stage, self._rate, self._tokens = map(_text, ("description", "fields[rate]", "fields[tokens]"))
+        self._stage, self._rate, self._tokens = map(_text_column, ("description", "fields[rate]", "fields[tokens]"))
         self._bar = BarColumn(None, table_column=Column(max_width=_BAR))
-        self._done = MofNCompleteColumn(table_column=_whole())
-        self._elapsed, self._remaining = Elapsed(_whole()), Remaining(_whole())
+        self._done = MofNCompleteColumn(table_column=_unwrapped_column())
+        self._elapsed, self._remaining = Elapsed(_unwrapped_column()), Remaining(_unwrapped_column())
         shown = self._stage, self._bar, self._done, self._rate, self._tokens, self._elapsed, self._remaining
         super().__init__(*shown, console=console, transient=True)
 
@@ -45,7 +45,7 @@ class FittingBars(Progress):
         shown, listed = list(self.columns), list(tasks)
         every = self.columns
         for column in (self._bar, self._elapsed, self._rate, self._remaining, self._tokens):
-            if self._width(shown, listed) <= self._screen.width:
+            if self._needed_width(shown, listed) <= self._screen.width:
                 break
             shown.remove(column)
         self.columns = tuple(shown)
@@ -54,7 +54,7 @@ class FittingBars(Progress):
         finally:
             self.columns = every
 
-    def _width(self, shown: Iterable[str | ProgressColumn], tasks: list[Task]) -> int:
+    def _needed_width(self, shown: Iterable[str | ProgressColumn], tasks: list[Task]) -> int:
         columns = [column for column in shown if isinstance(column, ProgressColumn)]
         visible = [task for task in tasks if task.visible]
         least = (
@@ -66,9 +66,9 @@ class FittingBars(Progress):
         return sum(least) + max(0, len(columns) - 1)
 
 
-def _text(name: str) -> TextColumn:
-    return TextColumn(f"{{task.{name}}}", markup=False, table_column=_whole())
+def _text_column(name: str) -> TextColumn:
+    return TextColumn(f"{{task.{name}}}", markup=False, table_column=_unwrapped_column())
 
 
-def _whole() -> Column:
+def _unwrapped_column() -> Column:
     return Column(no_wrap=True, overflow="ellipsis")

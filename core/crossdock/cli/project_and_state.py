@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossdock.cli.shared_options import overrides
+from crossdock.cli.shared_options import config_overrides
 from crossdock.errors import StateError
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from crossdock.state import Transaction
 
 
-def load(config: Path) -> Project:
+def load_project(config: Path) -> Project:
     """Load the selected config. Its models are imported here, so that ``--help`` need not wait for them."""
     from crossdock.config.project import project
 
-    loaded = project.load(config, *overrides(config))
+    loaded = project.load(config, *config_overrides(config))
     gc.freeze()  # what was imported stays: a collection that goes through it takes 0.1 s and finds nothing
     return loaded
 
@@ -35,13 +35,13 @@ def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
     from crossdock.config import state_location
     from crossdock.state import State
 
-    found = state_location.locate_state(config, *overrides(config))
-    url, pin = found or ((loaded := load(config)).state_url, loaded.pinned_tenant)
+    found = state_location.locate_state(config, *config_overrides(config))
+    url, pin = found or ((loaded := load_project(config)).state_url, loaded.pinned_tenant)
     with ExitStack() as stack:
         try:
             state = stack.enter_context(closing(State(url, pin, read_only=True)))
-            tx = stack.enter_context(state.read_only())
+            tx = stack.enter_context(state.begin_read_only())
         except StateError:
-            load(config)
+            load_project(config)
             raise
         yield tx, pin.tenant

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path, check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import aligned_decimals, counted
+from crossdock.values.display_texts import aligned_decimals, count_with_noun
 from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import error_documents
 
@@ -89,7 +89,7 @@ def reconcile(streams: tuple[str, ...], config: Path, **options: Any) -> int:
     Exit codes: 0 no differences; 1 differences; 2 wrong usage or config; 3 a source, the platform or the state cannot
     be read.
     """
-    loaded = load(config)
+    loaded = load_project(config)
     found, _ = reconcile_and_print(loaded, loaded.selected_streams(streams), **options)
     return found.exit_code
 
@@ -121,20 +121,20 @@ def reconcile_and_print(
         terminal_output.progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
-        document = _document(found, found.first_of_each_class(limit, only))
+        document = _document(found, found.first_differences_of_each_class(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
                 current = tx.migrations.current()
                 if current is not None:
                     tx.migrations.mark_reconciled(current.id, _result_document(found))
-                    after = {"differences": sum(found.counts.values())}
+                    after = {"differences": sum(found.counts_by_resource_and_class.values())}
                     subject, at = f"migration {current.name}", SystemClock().now()
-                    tx.audit_log.put(AuditEntry.new("migrate reconcile", subject, at=at, after=after))
+                    tx.audit_log.put(AuditEntry.by_current_actor("migrate reconcile", subject, at=at, after=after))
     terminal_output.print_errors(found.errors)
     if as_json:
         terminal_output.print_json(document)
     else:
-        _show(found, found.first_of_each_class(limit, only), only)
+        _show(found, found.first_differences_of_each_class(limit, only), only)
     if place is not None and not found.errors:
         repair.check_repairable(found)
         plan.save(place)
@@ -165,7 +165,7 @@ def _result_document(found: Reconciliation) -> dict[str, Any]:
         "compared": dict(found.compared),
         "differences": [
             {"resource": resource, "class": name, "records": number}
-            for (resource, name), number in sorted(found.counts.items())
+            for (resource, name), number in sorted(found.counts_by_resource_and_class.items())
         ],
         "totals": _totals(found),
         "kept": {name: number for name, number in found.kept.items() if number},
@@ -201,7 +201,7 @@ def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, A
             resource: {
                 "compared": number,
                 "of": found.known[resource],
-                "differing_at_most": round(highest_differing_share(number, found.count_differing(resource)), 6),
+                "differing_at_most": round(highest_differing_share(number, found.count_differing_records(resource)), 6),
                 "confidence": CONFIDENCE,
             }
             for resource, number in found.compared.items()
@@ -223,19 +223,19 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
     if shown:
         rows = [(each.difference, each.scope.resource, _record_name(each), _what_differs(each)) for each in shown]
         console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
-    hidden = Counter[str](each.difference for each in found.listed())
+    hidden = Counter[str](each.difference for each in found.sorted_differences())
     hidden.subtract(each.difference for each in shown)
     for name in CLASSES:
         if hidden[name] and only in {None, name}:
             console.print(f"and {hidden[name]:,} more {name} (--limit)")
-    if found.listed():
+    if found.sorted_differences():
         console.print()
     totals = terminal_output.table(
         "control totals", ("resource", "of", *_SIDES), list(_total_rows(found)), numbers=_SIDES
     )
     console.print(totals)
     console.print()
-    for line in _lines(found):
+    for line in _summary_lines(found):
         console.print(line, soft_wrap=True)
 
 
@@ -256,11 +256,11 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
         yield resource, "records", *(f"{each.records:,}" for each in sides)
         if any(each.quantities for each in sides):
             yield "", "quantity", *aligned_decimals(each.quantity for each in sides)
-        for currency in sorted({currency for each in sides for currency in each.by_currency}):
-            yield "", currency, *aligned_decimals(each.by_currency.get(currency, Decimal()) for each in sides)
+        for currency in sorted({currency for each in sides for currency in each.amounts_by_currency}):
+            yield "", currency, *aligned_decimals(each.amounts_by_currency.get(currency, Decimal()) for each in sides)
 
 
-def _lines(found: Reconciliation) -> Iterator[str]:
+def _summary_lines(found: Reconciliation) -> Iterator[str]:
     from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
@@ -270,22 +270,29 @@ def _lines(found: Reconciliation) -> Iterator[str]:
             of = of if each.currency is not None else f"quantity of product {each.name}"
             yield f"{resource}: the {of} differs in the source and on the platform: {amounts}"
         if len(differing) > _FEW:
-            yield f"{resource}: {counted(len(differing) - _FEW, 'other total')} differ, see --json"
+            yield f"{resource}: {count_with_noun(len(differing) - _FEW, 'other total')} differ, see --json"
     for name, number in found.kept.items():
         if number:
-            yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"
+            yield f"{name}: {count_with_noun(number, 'record')} no longer in the source and kept (on_gone: nothing)"
     for name, number in found.unavailable.items():
-        yield f"{name}: the source of {counted(number, 'record')} cannot be read any more; compared with the state only"
-    nouns = {resource: resource.replace("_", " ") for resource, _ in found.counts}
+        yield (
+            f"{name}: the source of {count_with_noun(number, 'record')} cannot be read any more; compared with the "
+            "state only"
+        )
+    nouns = {resource: resource.replace("_", " ") for resource, _ in found.counts_by_resource_and_class}
     counts = ", ".join(
-        f"{counted(number, nouns[resource])} {name}" for (resource, name), number in sorted(found.counts.items())
+        f"{count_with_noun(number, nouns[resource])} {name}"
+        for (resource, name), number in sorted(found.counts_by_resource_and_class.items())
     )
-    compared, requests = counted(sum(found.compared.values()), "record"), counted(found.requests, "request")
+    compared, requests = (
+        count_with_noun(sum(found.compared.values()), "record"),
+        count_with_noun(found.requests, "request"),
+    )
     yield f"compared {compared} with {requests}: {counts or 'no differences'}"
     if found.sample is not None:
         for resource, number in found.compared.items():
             if number:
-                share = highest_differing_share(number, found.count_differing(resource))
+                share = highest_differing_share(number, found.count_differing_records(resource))
                 yield (
                     f"{resource}: {number:,} of {found.known[resource]:,} sampled; with a confidence of "
                     f"{CONFIDENCE:.0%}, at most {share:.2%} differ. What only the platform has is not looked for"

@@ -13,7 +13,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.open_records_list import INBOX, OPEN, list_
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.shared_options import (
     MOST,
@@ -26,7 +26,7 @@ from crossdock.cli.shared_options import (
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
-    loaded = load(config)
+    loaded = load_project(config)
     keys = {key, key_text([key])}  # as listed, or as in the source
     with loaded.read_state() as tx:
         choices = [RecordFilter(stream, each) for each in sorted(keys)]
         items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
         items += [item for each in choices for item in list_unverified(loaded, tx, each, 10)]
-        shown = [without_data(item) | _details(loaded, tx, item, raw=raw) for item in items]
+        shown = [without_data(item) | _data_and_difference(loaded, tx, item, raw=raw) for item in items]
     if not shown:
         raise ConfigError(
             f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending, unverified, dropped or in"
@@ -74,7 +74,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
-def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
+def _data_and_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
     from crossdock.runs.open_records import delivered_difference
 
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
@@ -86,7 +86,7 @@ def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item
 
 
 def _lines(item: Item) -> Iterator[str]:
-    from crossdock.runs.record_lines import value_text
+    from crossdock.runs.record_history_lines import value_text
     from crossdock.values import exact_json
 
     for name, value in item.items():
@@ -149,12 +149,12 @@ def replay_(
     The current mapping is used; no source is read. Exit codes are those of 'crossdock sync'.
     """
     from crossdock.cli.sync import show_report
-    from crossdock.runs import runner
+    from crossdock.runs import sync_and_replay
     from crossdock.runs.open_records import filter_of_options
 
-    loaded, choice = load(config), filter_of_options(stream, key, reason, since, file)
+    loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        report = runner.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = sync_and_replay.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 
@@ -188,11 +188,11 @@ def drop_(
     from crossdock.runs.audited_changes import logged_change
     from crossdock.runs.open_records import filter_of_options
 
-    loaded, choice = load(config), filter_of_options(stream, key, reason, None, file)
+    loaded, choice = load_project(config), filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
     with logged_change(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
-            text = counted(number := _drop_from_inbox(loaded, choice, change, yes=yes), "record")
+            text = count_with_noun(number := _drop_from_inbox(loaded, choice, change, yes=yes), "record")
         else:
             number, text = _drop_records(loaded, choice, state, change, yes=yes)
     terminal_output.print_result({"dropped": number}, f"dropped {text}", as_json=as_json)
@@ -203,7 +203,7 @@ def _drop_records(
 ) -> tuple[int, str]:
     from crossdock.writing.delivery import operator_decisions
 
-    with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
+    with loaded.open_state_exclusively() as opened, opened.begin_read_only() as tx:  # while no run changes them
         chosen, doubtful = _records_to_drop(tx, choice, state), _intents_in_doubt(tx, choice, state)
     number = _number_to_drop(chosen)
     if choice.key is not None or not number:
@@ -213,7 +213,7 @@ def _drop_records(
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
         )
     if choice.key is None:
-        confirm(f"drop {counted(number, 'record')} of {choice.stream} ({_numbers_text(chosen)})", yes=yes)
+        confirm(f"drop {count_with_noun(number, 'record')} of {choice.stream} ({_numbers_text(chosen)})", yes=yes)
     at = SystemClock().now()
 
     def drop(tx: Transaction) -> None:
@@ -224,14 +224,14 @@ def _drop_records(
                 hint="list them and try again",
                 code="selection_changed",
             )
-        operator_decisions.drop(tx, *now, at=at)
+        operator_decisions.drop_records(tx, *now, at=at)
         only = {"reason": choice.code, "file": choice.source}
         before = _numbers_by_state(chosen) | {name: value for name, value in only.items() if value}
-        change.store(tx, before=before, after={"dropped": number})
+        change.store_audit_entry(tx, before=before, after={"dropped": number})
 
-    with loaded.exclusive_state() as opened:
+    with loaded.open_state_exclusively() as opened:
         opened.run_transaction(drop)
-    text = counted(number, "record")
+    text = count_with_noun(number, "record")
     if doubtful:
         text += f"; {len(doubtful):,} in doubt not dropped: crossdock records resolve {choice.stream}"
     return number, text
@@ -248,12 +248,12 @@ def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, y
                 code="record_unknown",
             )
         if choice.key is None:
-            confirm(f"drop {counted(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
+            confirm(f"drop {count_with_noun(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
         number = len(hints)
 
         def drop(tx: Transaction) -> None:
             tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints])
-            change.store(tx, before={INBOX: number}, after={"dropped": number})
+            change.store_audit_entry(tx, before={INBOX: number}, after={"dropped": number})
 
         state.run_transaction(drop)
     return number
@@ -293,5 +293,5 @@ def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -
 def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:
     from crossdock.writing.delivery import operator_decisions
 
-    is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}
+    is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option_value}
     return operator_decisions.undecided_intents(tx, choice) if is_meant else []

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -71,7 +71,7 @@ def resolve_(
         raise ConfigError(
             "give exactly one of --delivered-as ID, --delivered and --not-delivered", code="options_conflict"
         )
-    loaded, choice = load(config), filter_of_options(stream, key, None, None)
+    loaded, choice = load_project(config), filter_of_options(stream, key, None, None)
     if decisions == 0:
         _show_candidates(loaded, _intents_in_doubt(loaded, choice)[0], as_json=as_json)
         return
@@ -85,10 +85,10 @@ def resolve_(
             confirm(f"record that {text}", yes=yes)
         elif key is None:
             what = "delivered" if delivered else "not delivered, so that the next sync sends them"
-            confirm(f"record {counted(len(intents), 'operation')} of {stream} as {what}", yes=yes)
+            confirm(f"record {count_with_noun(len(intents), 'operation')} of {stream} as {what}", yes=yes)
         _resolve(loaded, choice, intents, delivered_as, change, not_delivered=not_delivered)
     number = len(intents)
-    terminal_output.print_result({"resolved": number}, f"resolved {counted(number, 'record')}", as_json=as_json)
+    terminal_output.print_result({"resolved": number}, f"resolved {count_with_noun(number, 'record')}", as_json=as_json)
 
 
 @click.command("reopen", epilog=help_example("crossdock records reopen wms.invoices 70013"))
@@ -105,7 +105,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
-    loaded, choice, at = load(config), filter_of_options(stream, key, None, None), SystemClock().now()
+    loaded, choice, at = load_project(config), filter_of_options(stream, key, None, None), SystemClock().now()
     scope = loaded.scope_by_stream.get(stream)
     if scope is None or choice.key is None:
         loaded.selected_streams([stream])
@@ -113,9 +113,9 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     key_hash = key_hashes([choice.key])[choice.key]
 
     def reopen(tx: Transaction, change: Change) -> Intent:
-        before = [each.status for each in tx.intents.of_record(scope, key_hash)[-1:]]
-        intent = operator_decisions.reopen(tx, scope, key_hash, at=at)
-        change.store(tx, before={"state": before[0]}, after={"state": intent.status})
+        before = [each.status for each in tx.intents.intents_of_record(scope, key_hash)[-1:]]
+        intent = operator_decisions.reopen_last_operation(tx, scope, key_hash, at=at)
+        change.store_audit_entry(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
     intent = change_exclusively(loaded, "records reopen", f"record {stream} {choice.key}", reopen, clock=SystemClock())
@@ -126,7 +126,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_decisions
 
-    with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
+    with loaded.open_state_exclusively() as state, state.begin_read_only() as tx:  # while no run changes them
         intents = operator_decisions.undecided_intents(tx, choice)
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
@@ -172,9 +172,9 @@ def _resolve(
         else:
             operator_decisions.settle_as_delivered(tx, intents, delivered_as, at=at)
         decision = {"not delivered" if not_delivered else "delivered": len(intents)}
-        change.store(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
+        change.store_audit_entry(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
 
-    with loaded.exclusive_state() as state:
+    with loaded.open_state_exclusively() as state:
         state.run_transaction(resolve)
 
 
@@ -196,7 +196,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
 
     if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
-            files = tx.batches.facts([intent.batch_id or 0]).values()
+            files = tx.batches.facts_by_id([intent.batch_id or 0]).values()
         where = "".join(f" in {file.name}" for file in files)
         message = f"the {intent.operation} of {intent.target_id} was handed over{where}, or may have been"
         raise ConfigError(
@@ -211,13 +211,15 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             code="decision_impossible",
         )
     with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
-        candidates, complete = target.candidates(intent)
+        candidates, complete = target.find_candidates(intent)
     if as_json:
-        terminal_output.print_json({"candidates": [_document(each) for each in candidates], "complete": complete})
+        terminal_output.print_json(
+            {"candidates": [_candidate_document(each) for each in candidates], "complete": complete}
+        )
         return
     stream, key = intent.identity.stream, intent.identity.key
     sent = f"first sent {instant_text(intent.first_sent_at)}" if intent.first_sent_at else "not known to be sent"
-    say(f"create of {stream} {key}, {sent}, {counted(intent.attempts, 'attempt')}")
+    say(f"create of {stream} {key}, {sent}, {count_with_noun(intent.attempts, 'attempt')}")
     for each in candidates:
         say(f"  {each.target_id}  {_candidate_text(each)}")
     if not candidates:
@@ -243,7 +245,7 @@ def _candidate_text(candidate: Candidate) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _document(candidate: Candidate) -> dict[str, Any]:
+def _candidate_document(candidate: Candidate) -> dict[str, Any]:
     return {
         "id": candidate.target_id,
         "created_at": candidate.created_at,

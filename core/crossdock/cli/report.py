@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load, read_state
+from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.runs import run_or_newest
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -49,14 +49,14 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
             raise ConfigError(
                 "--json is for --month", hint="'crossdock show RUN --json' prints a run", code="options_conflict"
             )
-        _report_run(run, out, config)
+        _write_run_report(run, out, config)
         return
     if run is not None:
         raise ConfigError("give either RUN or --month", code="options_conflict")
-    _report_month(month, out, config, as_json=as_json)
+    _write_month_report(month, out, config, as_json=as_json)
 
 
-def _report_run(run: int | None, out: Path | None, config: Path) -> None:
+def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
     from crossdock.console import page_rendering, run_report_page
 
     with read_state(config) as (tx, tenant):
@@ -67,25 +67,25 @@ def _report_run(run: int | None, out: Path | None, config: Path) -> None:
     say(f"run {found.id}: {found.status}; report written to {path}")
 
 
-def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
-    from crossdock.console import month_page, page_rendering
+def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
+    from crossdock.console import month_summary_page, page_rendering
     from crossdock.runs.month_summary import month_document, month_summary, parse_month
 
     first = parse_month(text)
     if first is None:
         raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11", code="option_value_invalid")
-    loaded, now = load(config), SystemClock().now()
+    loaded, now = load_project(config), SystemClock().now()
     with loaded.read_state() as tx:
         month = month_summary(tx, loaded.jobs, loaded.resource_by_stream, first, now)
     path = out or (None if as_json else Path(f"{month.name}.html"))
     if path is not None:
-        page_rendering.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))
-        say(f"{month.name}: {_summary(month)}; report written to {path}", err=as_json)
+        page_rendering.write(path, month_summary_page.page(month, tenant=loaded.platform.tenant, at=now))
+        say(f"{month.name}: {_month_totals_text(month)}; report written to {path}", err=as_json)
     if as_json:
         terminal_output.print_json(month_document(month))
 
 
-def _summary(month: MonthSummary) -> str:
+def _month_totals_text(month: MonthSummary) -> str:
     return ", ".join(
         f"{each.number:,} {each.name}" for each in month.totals if each.name in {"runs", "records delivered"}
     )

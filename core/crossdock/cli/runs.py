@@ -11,14 +11,21 @@ import click
 from msgspec import structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say, say_how_many_shown
 from crossdock.cli.project_and_state import read_state
-from crossdock.cli.shared_options import MOST, common_options, fleet_base, fleet_option, help_example, help_meanings
+from crossdock.cli.sentence_printing import say, say_how_many_shown
+from crossdock.cli.shared_options import (
+    MOST,
+    common_options,
+    fleet_base_files,
+    fleet_option,
+    help_example,
+    help_meanings,
+)
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, instant_text, minute_text
+from crossdock.values.display_texts import count_with_noun, instant_text, instant_text_to_minute
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
 
@@ -60,8 +67,8 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         return 0
     from crossdock.console import fleet_report_page, page_rendering
 
-    states = FleetStates(fleet, fleet_base(config))
-    counted_runs = dict(states.each(partial(_runs_and_total, limit=limit)))
+    states = FleetStates(fleet, fleet_base_files(config))
+    counted_runs = dict(states.read_each_tenant(partial(_runs_and_total, limit=limit)))
     listed = {name: each for name, (each, _) in counted_runs.items()}
     of_fleet = [(name, run) for name, each in listed.items() for run in each]
     if out is not None:
@@ -91,10 +98,10 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
             run.id,
             run.job or run.command or "",
             run.business_date,
-            minute_text(run.started_at),
+            instant_text_to_minute(run.started_at),
             run.duration,
             run.status,
-            "" if run.open is None else run.open.total,
+            "" if run.open_records is None else run.open_records.total,
         )
         for tenant, run in found
     ]
@@ -125,7 +132,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     with read_state(config) as (tx, tenant):
         found = run_or_newest(tx, run)
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
-        details = _details(tx, found) if as_json else {}
+        details = _rejections_and_changes(tx, found) if as_json else {}
         if out:
             from crossdock.console import page_rendering, run_report_page
 
@@ -140,12 +147,12 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         _print_run(found, operations)
 
 
-def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
-    from crossdock.runs import changed_members
+def _rejections_and_changes(tx: Transaction, run: RunRecord) -> dict[str, Any]:
+    from crossdock.runs import members_changed_by_run
 
-    reasons = [structs.asdict(each) for each in tx.run_details.reasons_by_stream(run.id)]
-    changes = changed_members.changed_members(tx.run_details, run.id)
-    return {"rejected_by_reason": reasons, "changed_members": changed_members.changed_members_document(changes)}
+    reasons = [structs.asdict(each) for each in tx.run_details.rejection_counts_by_stream(run.id)]
+    changes = members_changed_by_run.changed_members(tx.run_details, run.id)
+    return {"rejected_by_reason": reasons, "changed_members": members_changed_by_run.changed_members_document(changes)}
 
 
 def run_or_newest(tx: Transaction, run: int | None) -> RunRecord:
@@ -165,7 +172,7 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
     for error in error_texts(run.messages):
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
-        requests = counted(run.requests, "request")
+        requests = count_with_noun(run.requests, "request")
         title = run_lines.run_title(run_lines.run_document(run))
         counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
         say(

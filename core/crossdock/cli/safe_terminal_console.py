@@ -46,15 +46,15 @@ class FittingTable:
                 Text(line, no_wrap=True, overflow="ignore") for line in self._lines_row_by_row(options.max_width)
             )
 
-    def _cells(self, place: int) -> list[str]:
+    def _column_cells(self, place: int) -> list[str]:
         return [row[place] for row in self._rows]
 
     def _least_width(self, place: int) -> int:
-        column, cells = self._columns[place], self._cells(place)
-        widest, head = max(map(cell_len, cells)), _longest_word(column)
+        column, cells = self._columns[place], self._column_cells(place)
+        widest, head = max(map(cell_len, cells)), _longest_word_width(column)
         if column not in SENTENCES:
             return max(widest, head)
-        return max(min(widest, SENTENCES[column]), head, *map(_longest_word, cells))
+        return max(min(widest, SENTENCES[column]), head, *map(_longest_word_width, cells))
 
     def _rich_table(self, least: Sequence[int], max_width: int) -> Table:
         """Return the table. Sentences are wrapped first, then headings."""
@@ -97,7 +97,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return wrapper.wrap(text) or [""]
 
 
-def _longest_word(text: str) -> int:
+def _longest_word_width(text: str) -> int:
     return max(map(cell_len, text.split(" ")))
 
 

@@ -34,10 +34,10 @@ def new(data: Path, client_id: str | None, tenant: str, scope: tuple[str, ...], 
     The secret is shown only once: the sandbox stores its hash. Tokens may have these scopes or fewer, as described in
     'crossdock sandbox keys new --help'.
     """
-    from crossdock.sandbox.oauth_clients import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 
     with OAuthClients(data) as stored:
-        client, secret = stored.add(tenant, scope, client_id)
+        client, secret = stored.create_credential(tenant, scope, client_id)
     facts = {"client_id": client.id, "client_secret": secret, "tenant": tenant, "scopes": client.scopes.split()}
     print_result(f"{client.id} {secret}", facts, as_json=as_json)
 
@@ -48,10 +48,10 @@ def new(data: Path, client_id: str | None, tenant: str, scope: tuple[str, ...], 
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the clients by id."""
-    from crossdock.sandbox.oauth_clients import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 
     with OAuthClients(existing_sandbox_folder(data)) as stored:
-        print_credentials("OAuth clients", stored.listed(tenant), as_json=as_json)
+        print_credentials("OAuth clients", stored.list_credentials(tenant), as_json=as_json)
 
 
 @clients.command("revoke", epilog=help_example("crossdock sandbox clients revoke crossdock"))
@@ -63,7 +63,7 @@ def revoke(data: Path, client_id: str, *, as_json: bool) -> None:
 
     ID is shown by 'clients list'. The next request with one of the tokens is answered 401.
     """
-    from crossdock.sandbox.oauth_clients import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 
     with OAuthClients(existing_sandbox_folder(data)) as stored:
         if not stored.revoke(client_id):

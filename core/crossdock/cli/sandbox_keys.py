@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
@@ -52,7 +52,7 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(data) as keyring:
-        credential, key = keyring.add(tenant, scope)
+        credential, key = keyring.create_credential(tenant, scope)
     facts = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key}
     print_result(key, facts, as_json=as_json)
 
@@ -66,7 +66,7 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(existing_sandbox_folder(data)) as keyring:
-        print_credentials("API keys", keyring.listed(tenant), as_json=as_json)
+        print_credentials("API keys", keyring.list_credentials(tenant), as_json=as_json)
 
 
 @keys.command("revoke", epilog=help_example("crossdock sandbox keys revoke 0f3a9c52d1e7"))

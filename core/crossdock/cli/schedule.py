@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.project_and_state import load
-from crossdock.cli.service import ServiceOptions, health_option, interruptible_service, log_format_option, serve
-from crossdock.cli.shared_options import as_json, config_option, fleet_base, fleet_option, help_example
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.scheduler_and_webhook_service import (
+    ServiceOptions,
+    health_option,
+    interruptible_service,
+    log_format_option,
+    serve,
+)
+from crossdock.cli.shared_options import as_json, config_option, fleet_base_files, fleet_option, help_example
+from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from crossdock.services.fleet.tenants import FleetBase
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.services.scheduler.stderr_log import LogFormat
-    from crossdock.state.fleet_database import JobFacts
+    from crossdock.state.fleet_leadership_and_jobs import JobFacts
     from crossdock.values.clock import Clock
 
 AT_ONCE, MOST_AT_ONCE = 4, 16
@@ -72,7 +78,7 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
 @health_option
-@console_options(beside_option)
+@web_console_options(beside_option)
 @click.option(
     "--allow-host",
     multiple=True,
@@ -93,7 +99,7 @@ def schedule(
     executor: str | None,
     listen: ListenAddress | None,
     health: ListenAddress | None,
-    console: ConsoleOptions,
+    console: WebConsoleOptions,
     allow_host: tuple[str, ...],
     log_format: LogFormat,
     as_json: bool,
@@ -110,9 +116,9 @@ def schedule(
     if fleet is not None:
         others = {"--once": once, "--job": job, "--listen": listen}
         options = FleetOptions(log_format, executor or "threads", at_once, health, allow_host, console)
-        return _serve_or_preview_fleet(fleet, fleet_base(config), options, others, days, as_json=as_json)
+        return _serve_or_preview_fleet(fleet, fleet_base_files(config), options, others, days, as_json=as_json)
     _check_single_tenant_options(executor, at_once)
-    loaded = load(config)
+    loaded = load_project(config)
     if not loaded.jobs:
         hint = "docs/how_to/schedule/jobs.md has an example"
         if listen is not None:
@@ -166,7 +172,7 @@ class FleetOptions(Struct, frozen=True):
     at_once: int | None = None
     health: ListenAddress | None = None
     allowed_hosts: tuple[str, ...] = ()
-    console: ConsoleOptions | None = None
+    console: WebConsoleOptions | None = None
 
 
 def _serve_or_preview_fleet(
@@ -193,16 +199,16 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
     from crossdock.services.fleet import executors
     from crossdock.services.fleet.fleet_service import FleetService
     from crossdock.services.fleet.grouped_notices import GroupedNotices
-    from crossdock.services.fleet.tenant_files import TenantFiles
-    from crossdock.services.fleet.tenants import load_base
-    from crossdock.services.observability.health import serve as serve_health
-    from crossdock.services.observability.metrics import Metrics
+    from crossdock.services.fleet.tenant_config_watch import TenantFiles
+    from crossdock.services.fleet.tenants import load_fleet_base
+    from crossdock.services.observability.health_and_metrics import Metrics
+    from crossdock.services.observability.monitoring_server import serve as serve_health
     from crossdock.services.scheduler import stderr_log
-    from crossdock.services.scheduler.daemon import Daemon
-    from crossdock.state.fleet_database import FleetDatabase
+    from crossdock.services.scheduler.apscheduler_daemon import Daemon
+    from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
     from crossdock.values.clock import SystemClock
 
-    base, executor = load_base(*base_files), executors.chosen_executor(options.executor)
+    base, executor = load_fleet_base(*base_files), executors.parse_executor_option(options.executor)
     if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
         message = "the database of the fleet is a file of one host, and runs may be on other hosts"
         raise ConfigError(
@@ -211,7 +217,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
     clock, daemon = SystemClock(), Daemon(1)
     metrics = Metrics(clock, of_fleet=True)
     files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.record_heartbeat)
-    files.paths()  # a pattern that is the path of nothing is refused at once
+    files.config_paths()  # a pattern that is the path of nothing is refused at once
     with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
         if options.health is not None:
@@ -219,7 +225,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         if options.console is not None:
             hosts, warn = options.allowed_hosts, stderr_log.log_warning
-            url = stack.enter_context(options.console.served_beside(base_files, pattern, hosts, warn))
+            url = stack.enter_context(options.console.serve_console_in_own_process(base_files, pattern, hosts, warn))
             if url is not None:
                 stderr_log.LOGGER.info("serving the console at %s", url)
         service = FleetService(
@@ -244,7 +250,7 @@ def _scheduler_maker(
     base: FleetBase, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
 ) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler
-    from crossdock.services.fleet.run_slots import RunSlots
+    from crossdock.services.fleet.run_slot_allocation import RunSlots
 
     slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
     database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_url`
@@ -266,7 +272,7 @@ def _preview_fleet(pattern: str, base_files: Sequence[Path], days: int, *, as_js
         with loaded.read_state() as tx:
             return preview_rows(tx, loaded.jobs, now, days)
 
-    found = states.each(read)
+    found = states.read_each_tenant(read)
     rows = [{"tenant": name, **row} for name, each in found for row in each]
     rows.sort(key=lambda row: (row["begins"], row["tenant"]))
     _show_preview(rows, ("tenant", "job", "date", "begins", "expected end", "requests"), days, as_json=as_json)
@@ -285,7 +291,7 @@ def _reload_on_sighup(service: FleetService) -> Iterator[Callable[[], Callable[[
     asked: list[Callable[[], None]] = []
 
     def ask(_number: int, _frame: FrameType | None) -> None:
-        asked.append(service.reload)
+        asked.append(service.request_reload)
 
     before = signal.signal(signal.SIGHUP, ask)
     try:

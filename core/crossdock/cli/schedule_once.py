@@ -11,26 +11,26 @@ from functools import partial
 from typing import NamedTuple
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.service import interruptible_service
+from crossdock.cli.scheduler_and_webhook_service import interruptible_service
+from crossdock.cli.sentence_printing import say
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.schedule_config import jobs_in_order
+from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.runs import runner, state_session
-from crossdock.runs.run_attempt import Attempt
+from crossdock.runs import state_session, sync_and_replay
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.timings import Timings
-from crossdock.services.notifications.events import Event, ScheduledRunEnded
-from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
+from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded
+from crossdock.services.observability.optional_trace_export import open_trace_export
+from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
+from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_recipients
 from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage
-from crossdock.writing.targets.platform_access import check_clock
+from crossdock.writing.targets.access_and_clock_checks import check_clock
 
 LATEST = "latest"
 _ACTION = "schedule --once"
@@ -44,11 +44,11 @@ def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, a
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}", code="job_unknown")
     clock = SystemClock()
     now, codes = clock.now(), [0]
-    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.log_warning) as trace:
+    with stderr_log.logging_to_stderr(log_format), open_trace_export(stderr_log.log_warning) as trace:
         for name in [job] if job else jobs_in_order(loaded.jobs):
             once, asked = _JobRuns(loaded, name, log_format, trace, as_json=as_json), _due_runs(loaded, name, day, now)
             if not asked:
-                once.say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
+                once.log_or_say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
             codes += [once.execute(one) for one in asked]
     return max(codes)
 
@@ -79,14 +79,14 @@ class _JobRuns:
         self._loaded, self._job, self._trace, self._as_json = loaded, job, trace, as_json
         self._clock, self._is_logged, self._log_format = SystemClock(), log_format == "json", log_format
 
-    def say(self, day: date | str, text: str) -> None:
+    def log_or_say(self, day: date | str, text: str) -> None:
         if self._is_logged:
-            self._log(day).log(text)
+            self._run_log(day).log(text)
         else:
             say(f"{self._job} for {day}: {text}", err=True)
 
     def execute(self, at: Due) -> int:
-        log = self._log(at.business_date)
+        log = self._run_log(at.business_date)
         with ExitStack() as stack:
             if self._is_logged:
                 timings = log.timings(self._clock)
@@ -94,26 +94,26 @@ class _JobRuns:
                 bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
-            send = sender_of_project(self._loaded, self._clock)
-            self._log_problems(
-                pending_notices.send_pending(self._loaded, send, self._clock, older_than=timedelta()), log
+            send = notification_sender_of_project(self._loaded, self._clock)
+            self._log_failed_notifications(
+                pending_notices.send_pending_notices(self._loaded, send, self._clock, older_than=timedelta()), log
             )
             earlier = self._earlier_scheduled_run(at)
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
-                event = run_notices.could_not_start_event(self._job, at, RunMessage.of_error("", error))
+                event = run_event_builders.could_not_start_event(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
                 self._log_and_notify_end(
-                    run_notices.with_previous_run_if_readable(self._loaded, event, at.instant, earlier), log
+                    run_event_builders.event_with_readable_previous_run(self._loaded, event, at.instant, earlier), log
                 )
                 return error.exit_code
             finally:
                 self._trace(timings)
             if done is None:
                 return 0
-            self._show(done.report)
+            self._print_report(done.report)
             self._log_and_notify_end(done.event, log)
             apply_retention(self._loaded, self._clock, interrupt)
         return done.report.exit_code
@@ -129,28 +129,34 @@ class _JobRuns:
         due_run = DueRun(self._job, at.instant, at.business_date)
         with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run, action=_ACTION)) as session:
             if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused_jobs()):
-                self.say(
+                self.log_or_say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )
                 return None
-            check_clock(self._loaded.platform, self._clock, self._loaded.probed_resources[0])
-            send = sender_of_project(self._loaded, self._clock)
-            self._log_problems(pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log)
-            with run_notices.watch_deadline(session, due_run, self._clock, partial(self._notify, log=log)):
-                report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, action=_ACTION)
+            check_clock(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
+            send = notification_sender_of_project(self._loaded, self._clock)
+            self._log_failed_notifications(
+                pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log
+            )
+            with run_event_builders.watch_deadline(session, due_run, self._clock, partial(self._notify, log=log)):
+                report = sync_and_replay.run_scheduled(
+                    session, due_run, progress=timings, interrupt=interrupt, action=_ACTION
+                )
             if report is None:
                 forgotten = "not run: older than the retention period"
-                self.say(at.business_date, forgotten if earlier is None else "has already been run")
+                self.log_or_say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            event = run_notices.run_ended_event(self._job, at, report)
-            return _Ended(report, run_notices.with_previous_run_if_readable(self._loaded, event, at.instant, earlier))
+            event = run_event_builders.run_ended_event(self._job, at, report)
+            return _Ended(
+                report, run_event_builders.event_with_readable_previous_run(self._loaded, event, at.instant, earlier)
+            )
 
-    def _log(self, day: date | str) -> RunLog:
+    def _run_log(self, day: date | str) -> RunLog:
         return RunLog(self._job, day)
 
-    def _show(self, report: Report) -> None:
+    def _print_report(self, report: Report) -> None:
         if not self._is_logged:
-            terminal_output.print_messages(report.messages)
+            terminal_output.print_error_messages(report.messages)
         if self._as_json:
             terminal_output.print_json(report.as_json())
         else:
@@ -162,10 +168,10 @@ class _JobRuns:
         self._notify(event, log)
 
     def _notify(self, event: Event, log: RunLog) -> None:
-        self._log_problems(notify_recipients(self._loaded, event, self._clock), log)
+        self._log_failed_notifications(notify_recipients(self._loaded, event, self._clock), log)
 
     @staticmethod
-    def _log_problems(problems: Iterable[str], log: RunLog) -> None:
+    def _log_failed_notifications(problems: Iterable[str], log: RunLog) -> None:
         for problem in problems:
             stderr_log.LOGGER.error("notification failed: %s", problem, extra=log.facts)
 

@@ -66,33 +66,33 @@ def config_option(command: F) -> F:
         type=click.Path(path_type=Path),
         multiple=True,
         help="Config file; several override one another in order.",
-        callback=_config,
+        callback=_given_or_inherited_config,
     )(command)
 
 
-def _config(ctx: click.Context, _parameter: click.Parameter, value: tuple[Path, ...]) -> Path:
+def _given_or_inherited_config(ctx: click.Context, _parameter: click.Parameter, value: tuple[Path, ...]) -> Path:
     assert isinstance(ctx.obj, Path)
-    return selected_config(ctx, value) if value else ctx.obj
+    return store_selected_configs(ctx, value) if value else ctx.obj
 
 
-def selected_config(ctx: click.Context, files: tuple[Path, ...]) -> Path:
-    """Return the first of the selected config files; `overrides` returns the others."""
+def store_selected_configs(ctx: click.Context, files: tuple[Path, ...]) -> Path:
+    """Return the first of the selected config files; `config_overrides` returns the others."""
     first, *others = files
     ctx.meta[_OVERRIDES] = {first: others}
     return first
 
 
-def overrides(config: Path) -> Sequence[Path]:
+def config_overrides(config: Path) -> Sequence[Path]:
     others: Sequence[Path] = click.get_current_context().meta[_OVERRIDES].get(config, ())
     return others
 
 
-def fleet_base(config: Path) -> Sequence[Path]:
+def fleet_base_files(config: Path) -> Sequence[Path]:
     """Return the base files of a fleet: those named by ``-C`` or CROSSDOCK_CONFIG, without a default."""
     ctx = click.get_current_context()
     sources = {ctx.get_parameter_source("config"), ctx.find_root().get_parameter_source("config")}
     is_named = sources & {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
-    return (config, *overrides(config)) if is_named else ()
+    return (config, *config_overrides(config)) if is_named else ()
 
 
 fleet_option = click.option(
@@ -126,7 +126,7 @@ def help_example(*lines: str) -> str:
 
 
 def help_meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
-    lines = (f"{word.option if options else word.shown}: {word.meaning}." for word in words)
+    lines = (f"{word.option_value if options else word.display_text}: {word.meaning}." for word in words)
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load, read_state
+from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, instant_text, size_text
+from crossdock.values.display_texts import count_with_noun, instant_text, size_text
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
@@ -67,22 +67,24 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.purge import purge as purge_state
-    from crossdock.values.config_models import parse_duration
+    from crossdock.values.config_base_types import parse_duration
 
-    loaded = load(config)
+    loaded = load_project(config)
     older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than
-    ages = loaded.retention_ages(older_than, SystemClock().now())
+    ages = loaded.purge_times(older_than, SystemClock().now())
     if dry_run:
         with loaded.read_state() as tx:
             done = tx.retention.count_removable(ages)
     else:
         with (
             logged_long_change(loaded, "state purge", "state", clock=SystemClock()) as change,
-            loaded.exclusive_state() as opened,
+            loaded.open_state_exclusively() as opened,
         ):
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in structs.asdict(done).items() if number}
-            change.note(before={"older_than": time_text(ages.others.replace(microsecond=0))}, after=removed)
+            change.set_before_and_after(
+                before={"older_than": time_text(ages.others.replace(microsecond=0))}, after=removed
+            )
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **structs.asdict(done)})
         return
@@ -90,9 +92,9 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     terminal_output.print_lines(terminal_output.output_console(), summary)
 
 
-@state.command(epilog=help_example("crossdock state restored"))
+@state.command("restored", epilog=help_example("crossdock state restored"))
 @common_options
-def restored(config: Path, *, as_json: bool) -> None:
+def declare_restored(config: Path, *, as_json: bool) -> None:
     """Declare that the state was restored from a backup.
 
     What the state says is as old as the backup, so all records are unverified until they were compared with what their
@@ -107,30 +109,30 @@ def restored(config: Path, *, as_json: bool) -> None:
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.comparison_after_restore import verifiable_resources
 
-    clock, loaded = SystemClock(), load(config)
+    clock, loaded = SystemClock(), load_project(config)
     resources = verifiable_resources(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change_time(PLATFORM))
         tx.batches.leave_gap_in_numbers()
         tx.unverified.mark_resources_and_streams(resources)
-        tx.unrecorded_references.forget_unread()
+        tx.unrecorded_references.forget_unfinished_readings()
         number = sum(number for _, number in tx.unverified.binding_counts())
-        change.store(tx, after={"restored": True, "unverified": number})
+        change.store_audit_entry(tx, after={"restored": True, "unverified": number})
         return number
 
     number = change_exclusively(loaded, "state restored", "state", declare, clock=clock, restored=True)
     text = (
-        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what"
+        f"{count_with_noun(number, 'record')} unverified: the next sync compares them with their targets and sends what"
         " differs; files that were archived since the backup are read only if they are moved back first"
     )
     terminal_output.print_result({"restored": True, "unverified": number}, text, as_json=as_json)
 
 
-@state.command(epilog=help_example("crossdock state readmit", "crossdock state readmit wms.stock"))
+@state.command("readmit", epilog=help_example("crossdock state readmit", "crossdock state readmit wms.stock"))
 @click.argument("stream", required=False)
 @common_options
-def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
+def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool) -> None:
     """List inputs that were set aside, or read those of STREAM again.
 
     An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
@@ -138,12 +140,12 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
     """
     from crossdock.runs.audited_changes import change_exclusively
 
-    loaded = load(config)
+    loaded = load_project(config)
     if stream is not None:
 
         def readmit_all(tx: Transaction, change: Change) -> int:
             number = tx.crashing_inputs.readmit(stream)
-            change.store(tx, before={"set_aside": number}, after={"set_aside": 0})
+            change.store_audit_entry(tx, before={"set_aside": number}, after={"set_aside": 0})
             return number
 
         number = change_exclusively(loaded, "state readmit", f"stream {stream}", readmit_all, clock=SystemClock())
@@ -172,7 +174,9 @@ def stats(config: Path, *, as_json: bool) -> None:
     with read_state(config) as (tx, _):
         contents = tx.state_size.contents()
     if as_json:
-        terminal_output.print_json(to_builtins(contents, builtin_types=(datetime,)))
+        oldest, tables = contents.oldest, [structs.asdict(each) for each in contents.tables]
+        nested = {"tables": tables, "oldest": oldest and structs.asdict(oldest)}
+        terminal_output.print_json({**structs.asdict(contents), **nested})
         return
     console = terminal_output.output_console()
     rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
@@ -183,7 +187,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     bound = contents.bindings.items()
     console.print(terminal_output.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
     console.print()
-    terminal_output.print_lines(console, _summary(contents))
+    terminal_output.print_lines(console, _contents_summary(contents))
 
 
 @state.command(epilog=help_example("crossdock state compact"))
@@ -198,13 +202,13 @@ def compact(config: Path, *, as_json: bool) -> None:
     from crossdock.runs.audited_changes import logged_long_change
     from crossdock.state.upkeep.compact import compact as compact_state
 
-    loaded = load(config)
+    loaded = load_project(config)
     with logged_long_change(loaded, "state compact", "state", clock=SystemClock()) as change:
-        with loaded.exclusive_state():
+        with loaded.open_state_exclusively():
             before = _size(loaded)
             compact_state(loaded.state_url)
             after = _size(loaded)
-        change.note(before={"bytes": before}, after={"bytes": after})
+        change.set_before_and_after(before={"bytes": before}, after={"bytes": after})
     text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
     terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
 
@@ -214,7 +218,7 @@ def _size(loaded: Project) -> int:
         return tx.state_size.size()
 
 
-def _summary(contents: StateContents) -> str:
+def _contents_summary(contents: StateContents) -> str:
     free = "" if contents.free is None else f", {size_text(contents.free)} of it free ('crossdock state compact')"
     parts = [f"on disk: {size_text(contents.size)}{free}"]
     parts += [f"operations {status.replace('_', ' ')}: {number:,}" for status, number in contents.unsettled.items()]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options import MOST, common_options, help_example
 
 
@@ -25,13 +25,13 @@ def stop(run: int | None, config: Path, *, as_json: bool) -> None:
     from crossdock.runs.stop_requests import request_stop
     from crossdock.values.clock import SystemClock
 
-    loaded, subject = load(config), "run" if run is None else f"run {run}"
+    loaded, subject = load_project(config), "run" if run is None else f"run {run}"
     with (
         logged_change(loaded, "stop", subject, clock=SystemClock()) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):
         found = request_stop(tx, run)
-        change.store(tx, subject=f"run {found.id}", before="running", after="asked to stop")
+        change.store_audit_entry(tx, subject=f"run {found.id}", before="running", after="asked to stop")
     again = f"; 'crossdock jobs pause {found.job}' keeps its scheduler from starting it again" if found.job else ""
     terminal_output.print_result({"run": found.id}, f"run {found.id} was asked to stop{again}", as_json=as_json)

@@ -10,23 +10,23 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.printed_sentences import say, warn
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import (
     as_json,
     check_each_utf8,
     common_options,
     config_option,
+    config_overrides,
     help_example,
-    overrides,
 )
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.named_record_delivery import Key
-    from crossdock.runs.plan_file import PlanFile
+    from crossdock.runs.plan_and_apply import PlanFile
     from crossdock.runs.run_report import Report
     from crossdock.values.json_documents.runs import EndedUndo
 
@@ -61,14 +61,14 @@ def sync(
     """
     from crossdock.runs.init_plan_and_run import run
     from crossdock.runs.timings import Timings
-    from crossdock.services.observability.trace_export import traced
+    from crossdock.services.observability.optional_trace_export import open_trace_export
 
-    with traced(warn) as trace:
+    with open_trace_export(warn) as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
             timings = Timings(SystemClock(), progress)
             try:
                 report = run(
-                    [config, *overrides(config)],
+                    [config, *config_overrides(config)],
                     () if keys else streams,
                     keys=_keys_by_stream(streams, keys),
                     priority="live" if live else "batch",
@@ -107,28 +107,28 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan, or the
     platform since a repair or an undo was planned, or if another undo has not ended.
     """
-    from crossdock.runs import plan_file
+    from crossdock.runs import plan_and_apply
     from crossdock.runs.undo import undo_application
 
     if (plan is not None) + resume + give_up != 1:
         raise click.UsageError("apply needs a PLAN, or --resume, or --give-up")
-    loaded = load(config)
+    loaded = load_project(config)
     if give_up:
         return _give_up_undo(loaded, as_json=as_json)
     if plan is not None:
-        return execute_and_show(loaded, plan_file.PlanFile.load(plan), as_json=as_json)
+        return execute_plan_and_show(loaded, plan_and_apply.PlanFile.load(plan), as_json=as_json)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 
-def execute_and_show(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
+def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
     """Execute a plan, show the run, and return its exit code."""
-    from crossdock.runs import plan_file
+    from crossdock.runs import plan_and_apply
     from crossdock.runs.reconciliation import repair
     from crossdock.runs.undo import undo_application
 
-    ways = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo_application.apply}
+    ways = {"sync": plan_and_apply.apply, "repair": repair.apply, "undo": undo_application.apply}
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
@@ -140,7 +140,8 @@ def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
     ended = undo_application.give_up(loaded, clock=SystemClock())
     facts: EndedUndo = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}
     text = (
-        f"gave up the undo of {', '.join(ended.streams)}: what it has done stays; {counted(ended.unsent, 'operation')} "
+        f"gave up the undo of {', '.join(ended.streams)}: what it has done stays; "
+        f"{count_with_noun(ended.unsent, 'operation')} "
         f"not sent, {ended.unanswered:,} sent without an answer, which the next run settles. A record that it has "
         "deleted is created again when its source names it"
     )
@@ -149,7 +150,7 @@ def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
 
 
 def show_report(report: Report, *, as_json: bool) -> int:
-    terminal_output.print_messages(report.messages)
+    terminal_output.print_error_messages(report.messages)
     if as_json:
         terminal_output.print_json(report.as_json())
     else:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 from crossdock.errors import ConfigError, CrossdockError, text_with_code, worst_exit_code
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ AT_ONCE = 8  # states that are read at the same time
 
 class FleetStates:
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
-        from crossdock.services.fleet.tenant_files import find_config_files
+        from crossdock.services.fleet.tenant_config_watch import find_config_files
 
         self._base_files = [path.absolute() for path in base_files]
         self._paths = [path for path in find_config_files(pattern) if path not in self._base_files]
@@ -30,7 +30,7 @@ class FleetStates:
     def exit_code(self) -> int:
         return worst_exit_code(self.errors.values())
 
-    def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
+    def read_each_tenant(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
         """Yield each tenant's name with the result of *read*, in order. Errors are shown, such as a shared state."""
         tenants = dict[str, str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:

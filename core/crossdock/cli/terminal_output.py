@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.printed_sentences import say, warn
+from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.runs import run_lines
 from crossdock.values.display_texts import duration_text, instant_text
 from crossdock.values.json_times import time_text
-from crossdock.values.progress import Silent, Unit
-from crossdock.values.run_messages import RunMessage, error_texts, remarks
+from crossdock.values.progress import SilentProgress, Unit
+from crossdock.values.run_messages import RunMessage, error_texts, warning_and_note_texts
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
@@ -82,7 +82,7 @@ def print_rows(
     output_console().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
-class WarningsOnly(Silent):
+class WarningsOnly(SilentProgress):
     """Shows only warnings, for output that goes to a log."""
 
     def warn(self, text: str) -> None:
@@ -152,10 +152,10 @@ def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
 
 
 def print_errors(errors: Mapping[str, CrossdockError]) -> None:
-    print_messages(RunMessage.of_error(name, error) for name, error in errors.items())
+    print_error_messages(RunMessage.of_error(name, error) for name, error in errors.items())
 
 
-def print_messages(messages: Iterable[RunMessage]) -> None:
+def print_error_messages(messages: Iterable[RunMessage]) -> None:
     """Print each error of a run once, with the streams that it stopped. The run has shown its warnings and notes."""
     for text in error_texts(messages):
         say(*f"crossdock: {text}".split("\n"), err=True)
@@ -169,7 +169,7 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     for name, stream in report["streams"].items():
         if found := run_lines.input_sentence(stream):
             console.print(f"{name}: {found}")
-    for remark in remarks(RunMessage(**each) for each in report["messages"]):
+    for remark in warning_and_note_texts(RunMessage(**each) for each in report["messages"]):
         console.print(remark)
     for sentence in run_lines.api_sentences(report.get("apis", {})):
         console.print(sentence)

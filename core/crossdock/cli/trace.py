@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.runs.record_trace import RecordHistory
+    from crossdock.runs.record_history_search import RecordHistory
 
 
 @click.command(
@@ -35,31 +35,31 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     source. Records of several streams may have the same key; each is shown with its stream. Of the record's data, only
     what an update changed is shown, without personal values.
     """
-    from crossdock.runs import record_lines
+    from crossdock.runs import record_history_lines
     from crossdock.runs.open_records import filter_of_options
-    from crossdock.runs.record_trace import RecordSearch
+    from crossdock.runs.record_history_search import RecordSearch
 
-    loaded = load(config)
+    loaded = load_project(config)
     with loaded.read_state() as tx:
         in_inbox = tx.inbox.count(filter_of_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
-            record_lines.add_changes(loaded, tx, history)
+            record_history_lines.add_changes(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
-        raise _not_found(name, stream, found, in_inbox=in_inbox > 0)
+        raise _not_found_error(name, stream, found, in_inbox=in_inbox > 0)
     if as_json:
-        terminal_output.print_json([record_lines.history_document(each) for each in histories])
+        terminal_output.print_json([record_history_lines.history_document(each) for each in histories])
         return
     if first_line is not None:
         say(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
-        for line in record_lines.history_lines(history):
+        for line in record_history_lines.history_lines(history):
             terminal_output.output_console().print(line, soft_wrap=True)
 
 
-def _not_found(name: str, stream: str | None, elsewhere: list[RecordHistory], *, in_inbox: bool) -> ConfigError:
-    from crossdock.runs.record_lines import owner_text
+def _not_found_error(name: str, stream: str | None, elsewhere: list[RecordHistory], *, in_inbox: bool) -> ConfigError:
+    from crossdock.runs.record_history_lines import streams_or_namespace_text
 
     if in_inbox:
         why = f"crossdock records list --state inbox --key {name}"
@@ -67,7 +67,7 @@ def _not_found(name: str, stream: str | None, elsewhere: list[RecordHistory], *,
             f"a webhook has named {name!r}, which is not fetched yet", hint=f"'{why}' says why", code="record_unknown"
         )
     if elsewhere:
-        others = sorted({owner_text(each) for each in elsewhere})
+        others = sorted({streams_or_namespace_text(each) for each in elsewhere})
         return ConfigError(
             f"the state has no record {name!r} of {stream}",
             hint=f"it has one of {', '.join(others)}",

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
@@ -66,18 +66,18 @@ def try_(
     connector failed; 4 the source is refused.
     """
     from crossdock.runs.stream_trial import try_stream
-    from crossdock.runs.tried_records import tried_record_document as shown_trial
+    from crossdock.runs.tried_record_display import tried_record_document as shown_trial
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
     folder = absolute_path(folder)
-    loaded = _load_or_show_frames(config, raw=raw)
+    loaded = _load_or_show_traceback(config, raw=raw)
     recording = _new_recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:
-        around = recording.around if recording else None
+        around = recording.recording_transport if recording else None
         trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
-    masked = loaded.masks.personal_members(bound.name, bound.scope)
+    masked = loaded.personal_data_masks.personal_members(bound.name, bound.scope)
     recorded = _write_recording(recording, trial, masked) if recording else {}
     shown = [shown_trial(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
     raised = _add_author_exceptions(trial, shown) if raw else []
@@ -101,11 +101,11 @@ def try_(
     return 1 if trial.rejected else 0
 
 
-def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
-    from crossdock.values.author_code import author_traceback_lines
+def _load_or_show_traceback(config: Path, *, raw: bool) -> Project:
+    from crossdock.values.author_code_errors import author_traceback_lines
 
     try:
-        return load(config)
+        return load_project(config)
     except CrossdockError as error:
         if raw:
             say(*author_traceback_lines(error), err=True)
@@ -114,7 +114,7 @@ def _load_or_show_frames(config: Path, *, raw: bool) -> Project:
 
 def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
     """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
-    from crossdock.values.author_code import author_traceback_lines
+    from crossdock.values.author_code_errors import author_traceback_lines
 
     settings = trial.bound.context.settings
     for item, tried in zip(shown, trial.records, strict=True):
@@ -125,7 +125,7 @@ def _add_author_exceptions(trial: Trial, shown: list[dict[str, Any]]) -> list[st
 
 def _new_recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
     from crossdock.testing.recording import Recording
-    from crossdock.values.config_models import secrets_in
+    from crossdock.values.config_base_types import secrets_in
 
     name = stream.partition(".")[0]
     settings = (connection.settings for connection in loaded.connections if connection.name == name)
@@ -138,9 +138,9 @@ def _write_recording(recording: Recording, trial: Trial, masked: frozenset[str])
     for tried in trial.records:
         if tried.members is not None and JSON in tried.record.row:
             members = {name: value for name, value in tried.members.items() if name in masked}
-            recording.learn(tried.record.json(), members)
-    recording.write()
-    return {"folder": str(recording.folder), "requests": recording.requests, "replaced": recording.replaced}
+            recording.learn_personal_paths(tried.record.json(), members)
+    recording.clean_and_write()
+    return {"folder": str(recording.folder), "requests": recording.request_count, "replaced": recording.replaced}
 
 
 def _print_recording(recorded: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ def _print_recording(recorded: dict[str, Any]) -> None:
     if not recorded["requests"]:
         say("nothing is recorded: the stream sent no HTTP request through ctx.api")
         return
-    requests, values = counted(recorded["requests"], "request"), counted(recorded["replaced"], "value")
+    requests, values = count_with_noun(recorded["requests"], "request"), count_with_noun(recorded["replaced"], "value")
     say(
         f"{recorded['folder']}: {requests} recorded; {values} replaced",
         "Read the files before you share them: other members may have personal data too; name them with --personal.",
@@ -158,49 +158,53 @@ def _print_recording(recorded: dict[str, Any]) -> None:
 
 def _print_trial(trial: Trial, shown: list[dict[str, Any]]) -> None:
     console = terminal_output.output_console()
-    names_paths = _config_names_dotted_paths(trial)
+    names_paths = _uses_dotted_paths(trial)
     for number, item in enumerate(shown, 1):
         place = f"{item['source']}:{item['lines'][0]}"
         console.print(f"{number}  {item['key'] or '(no key)'}  {place}", soft_wrap=True)
-        record = {_dotted(name): value for name, value in item["record"].items()} if names_paths else item["record"]
-        for line in _side_by_side(["record", *_lines(record)], _draft_or_problem_lines(item), console.width - 2):
+        record = (
+            {_dotted_path(name): value for name, value in item["record"].items()} if names_paths else item["record"]
+        )
+        for line in _side_by_side(
+            ["record", *_name_and_value_lines(record)], _draft_or_problem_lines(item), console.width - 2
+        ):
             console.print(f"  {line}".rstrip(), soft_wrap=True)
         for line in (item["problem"] or {}).get("raised", ()):
             console.print(f"  {line}", soft_wrap=True)
         console.print()
-    filtered = "".join(f"; {counted(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
-    read = counted(len(shown), "record")
-    deleted = f"; {counted(trial.deleted, 'deleted record')}" if trial.deleted else ""
+    filtered = "".join(f"; {count_with_noun(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
+    read = count_with_noun(len(shown), "record")
+    deleted = f"; {count_with_noun(trial.deleted, 'deleted record')}" if trial.deleted else ""
     console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}{deleted}")
     if empty := ", ".join(trial.empty_columns):
         console.print(f"no record has a value for {empty}: check the spelling", soft_wrap=True)
 
 
-def _config_names_dotted_paths(trial: Trial) -> bool:
+def _uses_dotted_paths(trial: Trial) -> bool:
     """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
-    from crossdock.config.declared_streams import DeclaredStream
+    from crossdock.config.declarative_streams import DeclaredStream
     from crossdock.values.records import JSON
 
     return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)
 
 
-def _dotted(pointer: str) -> str:
+def _dotted_path(pointer: str) -> str:
     """Return the dotted path of a JSON pointer, or the pointer if a name in it would split or is reserved."""
-    from crossdock.values.records import is_reserved
+    from crossdock.values.records import is_reserved_column
 
     number, *names = pointer.split("/")
     dotted = ".".join(names).replace("~1", "/").replace("~0", "~")
     splits = len(names) > 1 and any(not name or "." in name for name in names)
-    return pointer if splits or names[0].startswith("~1") or is_reserved(dotted) else number + dotted
+    return pointer if splits or names[0].startswith("~1") or is_reserved_column(dotted) else number + dotted
 
 
 def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.safe_terminal_console import wrapped
-    from crossdock.runs.tried_records import leaf_values
+    from crossdock.runs.tried_record_display import leaf_values
 
     if item["draft"] is not None:
         members = {name.removeprefix("/"): value for name, value in leaf_values(item["draft"])}
-        return ["draft", *_lines(members)]
+        return ["draft", *_name_and_value_lines(members)]
     problem = item["problem"]
     line = f" (line {problem['line']})" if problem["line"] else ""
     return [
@@ -210,9 +214,9 @@ def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
     ]
 
 
-def _lines(values: Mapping[str, Any]) -> list[str]:
+def _name_and_value_lines(values: Mapping[str, Any]) -> list[str]:
     from crossdock.printable import printable
-    from crossdock.runs.record_lines import value_text
+    from crossdock.runs.record_history_lines import value_text
 
     return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]
 

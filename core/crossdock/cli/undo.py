@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path, check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
-from crossdock.cli.sync import execute_and_show
+from crossdock.cli.sync import execute_plan_and_show
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def undo(run: int, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(load(config), lambda session: undo_plan.undone_run(session, run), **options)
+    return plan_and_print_undo(load_project(config), lambda session: undo_plan.undone_run(session, run), **options)
 
 
 def plan_and_print_undo(
@@ -88,14 +88,14 @@ def plan_and_print_undo(
     ):
         found, plan = undoing.plan(session, undone_runs(session), listed, progress)
     shown = [each for kind in by_kind.values() for each in kind]
-    is_executed = execute and bool(found.operations.total())
+    is_executed = execute and bool(found.operation_counts.total())
     if not as_json:
         _show(found, shown)
     elif not is_executed:
         terminal_output.print_json(_document(found, shown))
     if is_executed:
-        return execute_and_show(loaded, plan, as_json=as_json)
-    if out is not None and not sum(found.operations.values()):
+        return execute_plan_and_show(loaded, plan, as_json=as_json)
+    if out is not None and not sum(found.operation_counts.values()):
         say(f"not saved to {out}: there is nothing to undo", err=True)
     elif place is not None:
         plan.save(place)
@@ -108,7 +108,7 @@ def _document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoP
     return {
         "undone": found.undone.title,
         "runs": sorted(found.undone.runs),
-        "operations": dict(found.operations),
+        "operations": dict(found.operation_counts),
         "streams": {
             name: {undoing: number for (stream, undoing), number in found.counts.items() if stream == name}
             for name in found.streams
@@ -143,8 +143,8 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
                 console.print(f"and {number:,} more {kind} (--limit)")
         console.print()
     for (stream, reason), number in sorted(found.kept.items()):
-        console.print(f"{stream}: {counted(number, 'record')} left as they are: {reason}", soft_wrap=True)
-    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(found.operations.items()))
+        console.print(f"{stream}: {count_with_noun(number, 'record')} left as they are: {reason}", soft_wrap=True)
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(found.operation_counts.items()))
     say(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
 
 

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from crossdock.connector import Settings
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
-from crossdock.values.config_models import MAX_S, BaseUrl
+from crossdock.values.config_base_types import MAX_S, BaseUrl
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_declaration import Api
 
 
 class HttpSettings(HttpConnection, Settings):
@@ -34,7 +34,7 @@ class HttpSettings(HttpConnection, Settings):
 
     def api(self, **more: Any) -> Api:
         """Return the API with these settings. *more* are other arguments of `Api`, such as ``auth``."""
-        from crossdock.reading.sources.api import Api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api_declaration import Api  # noqa: PLC0415  most commands read no API
 
         own: dict[str, Any] = {"timeout_s": self.timeout_s, "total_timeout_s": self.total_timeout_s}
         return Api(self.base_url, **{**own, "connection": self, **more})

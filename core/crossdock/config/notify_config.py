@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
-from crossdock.values.addresses import check_mailbox, check_web_address, is_loopback, query_has_secret
-from crossdock.values.config_models import ConfigModel, HostName, Secret, SecretRef
+from crossdock.values.config_base_types import ConfigModel, HostName, Secret, SecretRef
+from crossdock.values.web_address_checks import check_email_address, check_web_address, is_loopback, query_has_secret
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 
@@ -43,7 +43,7 @@ class Webhook(HttpConnection):
     """The signing key: ``whsec_`` and the base64 of 24 to 64 bytes. Without it, requests are not signed."""
 
 
-Mailbox = Annotated[str, AfterValidator(check_mailbox)]
+Mailbox = Annotated[str, AfterValidator(check_email_address)]
 
 
 class Email(ConfigModel):

@@ -12,7 +12,7 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.state import PinnedTenant, StateUrl, parse_url
 from crossdock.values import config_file
-from crossdock.values.addresses import check_base_url
+from crossdock.values.web_address_checks import check_base_url
 
 DEFAULT_STATE = "sqlite:///crossdock.db"
 

@@ -9,17 +9,17 @@ from hashlib import sha256
 
 from starlette.responses import Response
 
-from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_actions
+from crossdock.console.action_definitions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_action_links
 from crossdock.console.audit_log_page import subject_cell
-from crossdock.console.code_page import error_codes_in, meanings
+from crossdock.console.error_code_page import error_codes_in, explanation_links
+from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
-from crossdock.console.visits import PageError, Visit
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
 from crossdock.values.actor import Actor
 from crossdock.values.display_texts import instant_text
-from crossdock.values.serving.page_forms import Fields as FormFields
+from crossdock.values.serving.csrf_protected_forms import SubmittedFields as FormFields
 
 _COLUMNS = ("started", "what", "by", "reason", "result")
 _LISTED = 100
@@ -58,17 +58,17 @@ _MEANINGS = {
 }
 
 
-def show_preview(visit: Visit) -> Response:
+def show_preview(visit: PageRequest) -> Response:
     """Show what an action will do, with the form that does it."""
     action = _permitted_action(visit)
     given = _given_fields(action, visit.query)
     return _preview_page(visit, action, given, action.preview(visit, given))
 
 
-def start_action(visit: Visit) -> Response:
+def start_action(visit: PageRequest) -> Response:
     """Start an action if it would still do what was shown."""
     form, action = _form(visit), _permitted_action(visit)
-    given, commands = _given_fields(action, visit.query), visit.commands()
+    given, commands = _given_fields(action, visit.query), visit.started_commands()
     found = action.preview(visit, given)
     if found.obstacle or _preview_digest(visit, action, given, found) != form.first_or_empty("shown"):
         last = commands.last_id(_action_and_fields(action, given))
@@ -83,15 +83,15 @@ def start_action(visit: Visit) -> Response:
             )
     fields = given | {name: text for name, text in entered.items() if text}
     if "plan" in fields:
-        fields["plan_file"] = str(commands.plan_of(fields["plan"]))
+        fields["plan_file"] = str(commands.plan_path(fields["plan"]))
     commands.remove_old(visit.now)
     try:
         started = commands.start(
-            visit.of_tenant.files,
+            visit.required_tenant.files,
             action.command(fields),
             about=_action_and_fields(action, given),
             last=form.first_or_empty("last"),
-            title=_title(action, given),
+            title=_action_title(action, given),
             who=Actor(visit.person.name, visit.address, form.first_or_empty("why")[:500]),
             at=visit.now,
         )
@@ -101,57 +101,57 @@ def start_action(visit: Visit) -> Response:
     return visit.redirect(visit.link("commands", started.id))
 
 
-def show_commands(visit: Visit) -> Response:
-    found = [each for each, _ in zip(visit.commands().listed(), range(_LISTED), strict=False)]
+def show_started_commands(visit: PageRequest) -> Response:
+    found = [each for each, _ in zip(visit.started_commands().listed(), range(_LISTED), strict=False)]
     rows = (
         (
-            Link(_time(each.started_at), visit.link("commands", each.id)),
+            Link(_formatted_time(each.started_at), visit.link("commands", each.id)),
             each.title,
             each.person,
             each.reason,
-            result_text(each),
+            command_result_text(each),
         )
         for each in found
     )
-    return visit.show(
+    return visit.render_page(
         "commands.html",
         "Started commands",
         commands=table(_COLUMNS, rows),
-        actions=permitted_actions(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_action_links(visit, *((name, {}) for name in GENERAL)),
     )
 
 
-def show_command(visit: Visit) -> Response:
+def show_started_command(visit: PageRequest) -> Response:
     """Show what a command has printed so far. While it runs, the browser loads the page again."""
-    commands = visit.commands()
+    commands = visit.started_commands()
     command = commands.get(visit.path_params["command"])
     if command is None:
         raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
     printed = commands.output(command.id)
-    return visit.show(
+    return visit.render_page(
         "command.html",
         command.title,
         next_step=_next_step(visit, command),
         subject=_changed_subject_link(visit, command),
         refreshes=3 if command.is_running else 0,
         command=command,
-        started=_time(command.started_at),
-        result=result_text(command),
+        started=_formatted_time(command.started_at),
+        result=command_result_text(command),
         output=printed,
-        explained=meanings(visit, error_codes_in(printed)),
-        can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
+        explained=explanation_links(visit, error_codes_in(printed)),
+        can_apply=command.has_plan and command.exit_code in {0, 1} and visit.has_role(ACTIONS["apply"].role),
         apply=visit.link("do", "apply", plan=command.id),
     )
 
 
-def _next_step(visit: Visit, command: StartedCommand) -> Link | None:
+def _next_step(visit: PageRequest, command: StartedCommand) -> Link | None:
     if command.exit_code is None:
         return None
     if command.has_plan and command.exit_code in {0, 1}:
         return Link("Read the plan, then execute it, or leave it: nothing is changed yet.", "")
     do, page = _NEXT.get(command.exit_code, ("Read what it has printed.", ""))
     if command.exit_code == _REFUSED:
-        with visit.reading() as tx:
+        with visit.read_transaction() as tx:
             page = "approvals" if any(each.approved_at is None for each in tx.pending_approvals.listed()) else ""
     if command.exit_code == 0:
         words = f"{' '.join(command.arguments)} "
@@ -159,11 +159,11 @@ def _next_step(visit: Visit, command: StartedCommand) -> Link | None:
     return Link(do, visit.link(*filter(None, [page])))
 
 
-def _changed_subject_link(visit: Visit, command: StartedCommand) -> Link | None:
+def _changed_subject_link(visit: PageRequest, command: StartedCommand) -> Link | None:
     """Return a link to what the command has changed, such as its run, as the audit log has it."""
     since = datetime.fromisoformat(command.started_at)
     choice = AuditFilter(command.person, since=since, until=since + _SOON)
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         found = tx.audit_log.listed(choice, limit=_LISTED)
     words = "apply " if "--execute" in command.arguments else f"{' '.join(command.arguments)} "
     subject = next((each.subject for each in reversed(found) if words.startswith(f"{each.action} ")), None)
@@ -171,7 +171,7 @@ def _changed_subject_link(visit: Visit, command: StartedCommand) -> Link | None:
     return cell if isinstance(cell, Link) else None
 
 
-def result_text(command: StartedCommand) -> str:
+def command_result_text(command: StartedCommand) -> str:
     if command.is_running:
         return "running"
     if command.exit_code is None:
@@ -179,12 +179,12 @@ def result_text(command: StartedCommand) -> str:
     return f"{_MEANINGS.get(command.exit_code, 'ended')} (exit code {command.exit_code})"
 
 
-def _permitted_action(visit: Visit) -> Action:
+def _permitted_action(visit: PageRequest) -> Action:
     action = ACTIONS.get(visit.path_params["action"])
     if action is None:
         raise PageError(404, f"There is no action {visit.path_params['action']}.")
-    if not visit.may(action.role):
-        raise PageError(403, f"{visit.person.name} may not do this: it needs the role {action.role.shown}.")
+    if not visit.has_role(action.role):
+        raise PageError(403, f"{visit.person.name} may not do this: it needs the role {action.role.display_name}.")
     return action
 
 
@@ -200,19 +200,19 @@ def _action_and_fields(action: Action, given: Fields) -> About:
     return (action.name, *(f"{name}={text}" for name, text in given.items()))
 
 
-def _preview_digest(visit: Visit, action: Action, given: Fields, found: Preview) -> str:
+def _preview_digest(visit: PageRequest, action: Action, given: Fields, found: Preview) -> str:
     """Tell whether two previews are the same: of the same, with the same config."""
-    seen = [_action_and_fields(action, given), list(found.lines), visit.of_tenant.stamp()]
+    seen = [_action_and_fields(action, given), list(found.lines), visit.required_tenant.config_files_stamp()]
     return sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
-def _form(visit: Visit) -> FormFields:
+def _form(visit: PageRequest) -> FormFields:
     assert visit.form is not None
     return visit.form
 
 
 def _preview_page(
-    visit: Visit,
+    visit: PageRequest,
     action: Action,
     given: Fields,
     found: Preview,
@@ -222,15 +222,15 @@ def _preview_page(
     http_status: int = 200,
 ) -> Response:
     """Return the page of *action*, with the command that somebody has started *first*."""
-    return visit.show(
+    return visit.render_page(
         "action.html",
         action.title,
         http_status=http_status,
         action=action,
         address=visit.link("do", action.name, **given),
         digest=_preview_digest(visit, action, given, found),
-        last="" if found.obstacle else visit.commands().last_id(_action_and_fields(action, given)),
-        title=_title(action, given),
+        last="" if found.obstacle else visit.started_commands().last_id(_action_and_fields(action, given)),
+        title=_action_title(action, given),
         found=found,
         running="" if found.obstacle or not action.needs_state else _running_run_notice(visit),
         warning=warning,
@@ -238,8 +238,8 @@ def _preview_page(
     )
 
 
-def _running_run_notice(visit: Visit) -> str:
-    with visit.reading() as tx:
+def _running_run_notice(visit: PageRequest) -> str:
+    with visit.read_transaction() as tx:
         active = tx.runs.listed(limit=1, status="running")
     return "".join(
         f"Run {run.id} is in progress since {instant_text(run.started_at)}. This action waits at most {WAITS_S} s for"
@@ -248,7 +248,7 @@ def _running_run_notice(visit: Visit) -> str:
     )
 
 
-def _title(action: Action, given: Fields) -> str:
+def _action_title(action: Action, given: Fields) -> str:
     about = " ".join(text for name, text in given.items() if name != "plan")
     return f"{action.title}: {about}" if about else action.title
 
@@ -257,8 +257,8 @@ def _already_started_text(command: StartedCommand | None) -> str:
     if command is None:
         return "The same command is being started by somebody else."
     now = "it is running" if command.is_running else "it has ended"
-    return f"{command.person} has started the same at {_time(command.started_at)}, and {now}."
+    return f"{command.person} has started the same at {_formatted_time(command.started_at)}, and {now}."
 
 
-def _time(text: str) -> str:
+def _formatted_time(text: str) -> str:
     return instant_text(datetime.fromisoformat(text))

@@ -15,10 +15,10 @@ def content(name: str) -> bytes:
 
 
 @cache
-def version(name: str) -> str:
+def content_digest(name: str) -> str:
     return sha256(content(name)).hexdigest()[:16]
 
 
 def addresses() -> dict[str, str]:
     """Return the address of each by name. A browser may keep what it has got there."""
-    return {name: f"/{name}?v={version(name)}" for name in KINDS}
+    return {name: f"/{name}?v={content_digest(name)}" for name in KINDS}

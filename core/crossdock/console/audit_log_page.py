@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from starlette.responses import Response
 
+from crossdock.console.page_requests import PageRequest, parse_whole_number
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.visits import Visit, whole_number
 from crossdock.runs import audit_lines
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.display_texts import instant_text
@@ -17,23 +17,23 @@ _COLUMNS = ("when", "who", "from", "action", "about", "change", "reason", "outco
 _LISTED = 50
 
 
-def show_audit_log(visit: Visit) -> Response:
+def show_audit_log(visit: PageRequest) -> Response:
     query = {name: visit.parameter(name) for name in ("person", "action", "since", "until")}
     since, until = (_beginning_of_day(query[name]) for name in ("since", "until"))
     choice = AuditFilter(query["person"] or None, query["action"] or None, since, until and until + timedelta(days=1))
-    with visit.reading() as tx:
-        found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=whole_number(visit.query.get("before", "")))
+    with visit.read_transaction() as tx:
+        found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=parse_whole_number(visit.query.get("before", "")))
     older = visit.link("audit", **query, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
-    return visit.show(
+    return visit.render_page(
         "audit.html",
-        f"Audit log of {visit.of_tenant.name}",
+        f"Audit log of {visit.required_tenant.name}",
         query=query,
         entries=table(_COLUMNS, (_row(visit, entry) for entry in found[:_LISTED]), kind="audit"),
         older=older,
     )
 
 
-def _row(visit: Visit, entry: AuditEntry) -> Iterator[Cell]:
+def _row(visit: PageRequest, entry: AuditEntry) -> Iterator[Cell]:
     yield instant_text(entry.at)
     yield Link(entry.person, visit.link("audit", person=entry.person))
     yield entry.address
@@ -44,7 +44,7 @@ def _row(visit: Visit, entry: AuditEntry) -> Iterator[Cell]:
     yield [entry.outcome, entry.error] if entry.error else entry.outcome
 
 
-def subject_cell(visit: Visit, subject: str) -> Cell:
+def subject_cell(visit: PageRequest, subject: str) -> Cell:
     """Return *subject* with a link to its page, if it has one."""
     kind, _, name = subject.partition(" ")
     stream, _, key = name.partition(" ")

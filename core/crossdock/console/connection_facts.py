@@ -13,15 +13,15 @@ from msgspec import Struct
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
-from crossdock.errors import CrossdockError, text_with_code, with_code
+from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import limit_text
-from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.runs import stored_rate_limits, timing_lines
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.config_models import named_secrets
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.config_base_types import secrets_with_places
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 
 
 class StreamLastRead(Struct, frozen=True):
@@ -36,7 +36,7 @@ class StreamLastRead(Struct, frozen=True):
     run: RunRecord | None
 
     @property
-    def last(self) -> datetime | None:
+    def last_read_at(self) -> datetime | None:
         run = None if self.run is None else self.run.finished_at or self.run.started_at
         times = self.last_file, self.last_full_list, self.last_snapshot, run
         return max((at for at in times if at is not None), default=None)
@@ -90,7 +90,7 @@ def facts_of_connection(
         for use, bucket in buckets.items()
         if bucket is not None
     ]
-    streams = [stream_last_read(tx, full, stream, runs) for full, stream in connection.named_streams()]
+    streams = [stream_last_read(tx, full, stream, runs) for full, stream in connection.named_enabled_streams()]
     used = [usage for run in runs if (usage := timing_lines.api_usage(run).get(name)) is not None]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)
@@ -104,8 +104,8 @@ def stream_last_read(tx: Transaction, name: str, stream: Stream[Any], runs: Sequ
         stream.mode,
         tx.cursors.get(name, stream.cursor_version) or "",
         None if finished is None else finished.at,
-        tx.full_lists.read_at(name),
-        tx.snapshots.last_at(name),
+        tx.full_lists.last_read_time(name),
+        tx.snapshots.last_snapshot_time(name),
         next((run for run in runs if name in (run.tally or {})), None),
     )
 
@@ -118,7 +118,7 @@ def bucket_level_text(bucket: BucketState | None, now: datetime) -> str:
     if at < bucket.frozen_until:
         until = datetime.fromtimestamp(bucket.frozen_until, UTC)
         return f"no tokens until {instant_text(until)}, as the last answer said"
-    return "tokens unknown" if bucket.estimate.burst is None else counted(bucket.bucket.tokens(at), "token")
+    return "tokens unknown" if bucket.estimate.burst is None else count_with_noun(bucket.bucket.tokens(at), "token")
 
 
 def _address_or_error(connection: Connection) -> str:
@@ -133,12 +133,12 @@ def _address_or_error(connection: Connection) -> str:
 
 def credentials(settings: object, now: datetime, environment: Mapping[str, str] = os.environ) -> Iterator[Credential]:
     """Yield the credentials that *settings* refer to, without reading them."""
-    for place, secret in named_secrets(settings):
+    for place, secret in secrets_with_places(settings):
         name = ".".join(str(part) for part in place)
         try:
             path = secret.file
         except CrossdockError as error:
-            yield Credential(name, secret.reference, with_code(error.message, error.code), is_usable=False)
+            yield Credential(name, secret.reference, add_code_to_first_line(error.message, error.code), is_usable=False)
             continue
         if path is not None:
             yield _file_credential(name, secret.reference, path, now)
@@ -181,4 +181,4 @@ def _file_credential(name: str, reference: str, path: Path, now: datetime) -> Cr
 
 def _age_text(seconds: float) -> str:
     days = int(seconds // 86_400)
-    return counted(days, "day") if days > 0 else duration_text(max(0.0, seconds))
+    return count_with_noun(days, "day") if days > 0 else duration_text(max(0.0, seconds))

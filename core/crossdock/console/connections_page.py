@@ -10,18 +10,18 @@ from starlette.responses import Response
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.console import connection_facts
-from crossdock.console.actions import permitted_actions
+from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamLastRead
-from crossdock.console.night_plot import night_plot, runs_of_night
+from crossdock.console.nightly_rate_limit_plot import night_plot, runs_of_night
+from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.partner_requests import partner_requests
-from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError, with_code
-from crossdock.services.inbox.subscriptions import open_subscriptions
+from crossdock.console.partner_request_limit import limit_partner_requests
+from crossdock.errors import CrossdockError, add_code_to_first_line
+from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
 from crossdock.services.system_check import check
 from crossdock.state import RunRecord, Transaction
-from crossdock.state.tables.inbox import InboxCount
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.state.tables.webhook_inbox import InboxCount
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 from crossdock.values.state_words import RecordState
 
 LOOKED_AT = 50  # runs, the latest ones
@@ -38,9 +38,9 @@ _SUBSCRIPTIONS = ("id", "topic", "address", "active")
 _FINDINGS = ("result", "subject", "finding")
 
 
-def show_connections(visit: Visit) -> Response:
+def show_connections(visit: PageRequest) -> Response:
     project, now = visit.project(), visit.now
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         runs = _latest_runs(tx)
         facts = [
             connection_facts.facts_of_platform(tx, project, runs, now),
@@ -49,11 +49,11 @@ def show_connections(visit: Visit) -> Response:
         received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.counts_by_stream()
         unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
     night = runs_of_night(runs, now)
-    return visit.show(
+    return visit.render_page(
         "connections.html",
-        f"Connections of {visit.of_tenant.name}",
+        f"Connections of {visit.required_tenant.name}",
         connections=table(_CONNECTIONS, (_connection_row(visit, each) for each in facts)),
-        looked_at=counted(len(runs), "run"),
+        looked_at=count_with_noun(len(runs), "run"),
         answer=_refused_requests_sentence(runs),
         night=night_plot(night, now),
         runs=table(_RUNS, (_run_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
@@ -66,49 +66,51 @@ def show_connections(visit: Visit) -> Response:
     )
 
 
-def check_connections(visit: Visit) -> Response:
+def check_connections(visit: PageRequest) -> Response:
     """Answer a form: open the connections, as ``crossdock check`` does, and show what was found."""
     project = visit.project()
     chosen = _chosen_connection(visit, project)
-    with partner_requests():
+    with limit_partner_requests():
         if chosen is None:
-            found = list(check.findings_of(project))
+            found = list(check.findings_of_project(project))
         else:
             found = [(chosen.name, each) for each in check.findings_of_connection(project, chosen)]
     failed = sum(not finding.ok for _, finding in found)
-    rows = (("ok" if each.ok else "FAIL", subject, with_code(each.text, each.code)) for subject, each in found)
-    return visit.show(
+    rows = (
+        ("ok" if each.ok else "FAIL", subject, add_code_to_first_line(each.text, each.code)) for subject, each in found
+    )
+    return visit.render_page(
         "connection_check.html",
         "Check",
         title=f"Check of {chosen.name if chosen else 'all connections'}",
-        answer=f"{counted(failed, 'test')} failed." if failed else "All tests passed.",
+        answer=f"{count_with_noun(failed, 'test')} failed." if failed else "All tests passed.",
         failed=failed,
         table=table(_FINDINGS, rows),
         at=instant_text(visit.now),
     )
 
 
-def list_subscriptions(visit: Visit) -> Response:
+def list_subscriptions(visit: PageRequest) -> Response:
     """Answer a form: ask a vendor for the subscriptions of a connection, as ``crossdock listen list`` does."""
     project = visit.project()
     chosen = _chosen_connection(visit, project)
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
-    with partner_requests(), open_subscriptions(project, chosen.name, visit.console.clock) as opened:
+    with limit_partner_requests(), open_subscriptions(project, chosen.name, visit.console.clock) as opened:
         found = list(opened.listed())
     rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
-    return visit.show(
+    return visit.render_page(
         "connection_check.html",
         "Subscriptions",
         title=f"Subscriptions of {chosen.name}",
-        answer=f"{counted(len(found), 'subscription')} at the vendor, those to other addresses included.",
+        answer=f"{count_with_noun(len(found), 'subscription')} at the vendor, those to other addresses included.",
         failed=0,
         table=table(_SUBSCRIPTIONS, rows),
         at=instant_text(visit.now),
     )
 
 
-def _chosen_connection(visit: Visit, project: Project) -> Connection | None:
+def _chosen_connection(visit: PageRequest, project: Project) -> Connection | None:
     assert visit.form is not None
     name = visit.form.first_or_empty("connection")
     found = next((each for each in project.connections if each.name == name), None)
@@ -123,9 +125,9 @@ def _latest_runs(tx: Transaction) -> list[RunRecord]:
     return [run for run in found if run is not None]
 
 
-def _connection_row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
-    read = [each for each in facts.streams if each.last is not None]
-    last = max(read, key=lambda each: each.last or visit.now, default=None)
+def _connection_row(visit: PageRequest, facts: ConnectionFacts) -> tuple[Cell, ...]:
+    read = [each for each in facts.streams if each.last_read_at is not None]
+    last = max(read, key=lambda each: each.last_read_at or visit.now, default=None)
     return (
         Link(facts.name, f"#{_anchor(facts)}"),
         facts.kind,
@@ -137,7 +139,7 @@ def _connection_row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
     )
 
 
-def _connection_details(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str, object]:
+def _connection_details(visit: PageRequest, project: Project, facts: ConnectionFacts) -> dict[str, object]:
     connection = next((each for each in project.connections if each.name == facts.name), None)
     settings = project.platform.auth if connection is None else connection.settings
     has_subscriptions = connection is not None and _has_subscriptions(connection)
@@ -153,7 +155,7 @@ def _connection_details(visit: Visit, project: Project, facts: ConnectionFacts) 
         "credentials": table(_CREDENTIALS, map(_credential_row, found)),
         "is_platform": connection is None,
         "has_subscriptions": has_subscriptions,
-        "register": permitted_actions(visit, ("register-webhooks", {"connection": facts.name}))
+        "register": permitted_action_links(visit, ("register-webhooks", {"connection": facts.name}))
         if has_subscriptions
         else [],
     }
@@ -163,11 +165,11 @@ def _anchor(facts: ConnectionFacts) -> str:
     return f"connection-{facts.name}"
 
 
-def _stream_row(visit: Visit, each: StreamLastRead) -> tuple[Cell, ...]:
+def _stream_row(visit: PageRequest, each: StreamLastRead) -> tuple[Cell, ...]:
     return (
         Link(each.name, visit.link("records", stream=each.name)),
         each.mode,
-        "not yet" if each.last is None else instant_text(each.last),
+        "not yet" if each.last_read_at is None else instant_text(each.last_read_at),
         "" if each.run is None else Link(str(each.run.id), visit.link("runs", each.run.id)),
         [*_last_read_texts(each)],
     )
@@ -180,9 +182,9 @@ def _last_read_texts(each: StreamLastRead) -> Iterator[str]:
         yield f"continues after {each.cursor}"
 
 
-def _last_read_link(visit: Visit, each: StreamLastRead) -> Cell:
-    assert each.last is not None
-    at = instant_text(each.last)
+def _last_read_link(visit: PageRequest, each: StreamLastRead) -> Cell:
+    assert each.last_read_at is not None
+    at = instant_text(each.last_read_at)
     return at if each.run is None else Link(at, visit.link("runs", each.run.id))
 
 
@@ -193,18 +195,21 @@ def _credential_row(each: Credential) -> tuple[Cell, ...]:
 def _refused_requests_sentence(runs: Sequence[RunRecord]) -> str:
     """Answer whether a target throttles the tenant."""
     requests, refused = sum(run.requests for run in runs), sum(run.throttled for run in runs)
-    of = f"the last {counted(len(runs), 'run')}"
+    of = f"the last {count_with_noun(len(runs), 'run')}"
     if not runs:
         return "No run has sent anything yet."
     if not refused:
-        return f"No target refused any of the {counted(requests, 'request')} of {of} for its rate."
+        return f"No target refused any of the {count_with_noun(requests, 'request')} of {of} for its rate."
     last = next(run for run in runs if run.throttled)
     share = f"{100 * refused / max(requests, 1):.2g} %"
     verb = "was" if refused == 1 else "were"
-    return f"{refused:,} of {counted(requests, 'request')} ({share}) of {of} {verb} refused, last in run {last.id}."
+    return (
+        f"{refused:,} of {count_with_noun(requests, 'request')} ({share}) of {of} {verb} refused, last in run "
+        f"{last.id}."
+    )
 
 
-def _run_row(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
+def _run_row(visit: PageRequest, run: RunRecord) -> tuple[Cell, ...]:
     return (
         Link(str(run.id), visit.link("runs", run.id)),
         instant_text(run.started_at),
@@ -215,8 +220,8 @@ def _run_row(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
     )
 
 
-def _inbox_row(visit: Visit, each: InboxCount) -> tuple[Cell, ...]:
-    number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option, stream=each.stream))
+def _inbox_row(visit: PageRequest, each: InboxCount) -> tuple[Cell, ...]:
+    number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option_value, stream=each.stream))
     return each.stream, number, each.failing, instant_text(each.first_at)
 
 

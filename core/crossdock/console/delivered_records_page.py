@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
+from crossdock.console.page_requests import PageError, PageRequest, parse_whole_number
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.run_pages import run_of_address
-from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
 from crossdock.values.display_texts import instant_text
 
@@ -17,13 +17,13 @@ _NUMBERS = ("stream", "operation", "records")
 _COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the target", "read from")
 
 
-def show_delivered_records(visit: Visit) -> Response:
+def show_delivered_records(visit: PageRequest) -> Response:
     """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
-    after = whole_number(visit.parameter("after") or "0")
+    after = parse_whole_number(visit.parameter("after") or "0")
     if after is None:
         raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
     stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
         numbers = tx.delivered_history.operation_counts([run.id])
         found = tx.delivered_history.operations_of_run(
@@ -31,7 +31,7 @@ def show_delivered_records(visit: Visit) -> Response:
         )
     chosen = {"stream": stream, "operation": operation}
     page, more = found[:_LISTED], len(found) > _LISTED
-    return visit.show(
+    return visit.render_page(
         "delivered.html",
         f"Delivered by run {run.id}",
         run=run,
@@ -46,13 +46,13 @@ def show_delivered_records(visit: Visit) -> Response:
     )
 
 
-def _count_row(visit: Visit, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
+def _count_row(visit: PageRequest, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
     yield stream
     yield operation
     yield Link(f"{number:,}", visit.link("runs", run, "delivered", stream=stream, operation=operation))
 
 
-def _row(visit: Visit, each: DeliveredOperationFacts) -> Iterator[Cell]:
+def _row(visit: PageRequest, each: DeliveredOperationFacts) -> Iterator[Cell]:
     yield Link(each.key, visit.link("record", stream=each.stream, key=each.key))
     yield each.stream
     yield each.operation

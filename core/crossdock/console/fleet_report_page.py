@@ -9,7 +9,7 @@ from datetime import datetime
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, table
 from crossdock.state import RunRecord
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 from crossdock.values.run_messages import error_texts
 
 _COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
@@ -22,7 +22,7 @@ def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, a
     statuses = Counter(run.status for run in runs.values())
     return page_rendering.render(
         "fleet.html",
-        tenants=counted(len(newest) + len(errors), "tenant"),
+        tenants=count_with_noun(len(newest) + len(errors), "tenant"),
         counts=", ".join(f"{number:,} {status}" for status, number in statuses.most_common()),
         at=instant_text(at),
         errors=[(tenant, error.split("\n")) for tenant, error in errors.items()],
@@ -36,7 +36,7 @@ def _rows(runs: Mapping[str, RunRecord]) -> Iterator[tuple[Cell, ...]]:
         yield (
             *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
             "" if run.duration is None else duration_text(run.duration),
-            *(run.status, 0 if run.open is None else run.open.total, run.requests),
+            *(run.status, 0 if run.open_records is None else run.open_records.total, run.requests),
             "; ".join(" ".join(each.split()) for each in error_texts(run.messages)),
         )
 

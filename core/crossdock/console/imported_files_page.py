@@ -8,10 +8,10 @@ from datetime import datetime
 
 from starlette.responses import Response
 
+from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.visits import PageError, Visit
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.record_keys import key_parts_of, key_text
 
 _LISTED = 50
@@ -19,22 +19,22 @@ _COLUMNS = ("file", "stream", "imported", "status", "size", "modified", "last li
 _SHOWN = 16  # digits of a SHA-256
 
 
-def show_imported_files(visit: Visit) -> Response:
+def show_imported_files(visit: PageRequest) -> Response:
     """Show the files whose name or content is searched, or all, the last one first."""
     name, before = visit.parameter("name"), _parse_list_position(visit.parameter("before"))
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         found = tx.intake.search(name, before=before, limit=_LISTED + 1)
-        same = tx.intake.with_contents({each.content_hash for each in found[:_LISTED]})
+        same = tx.intake.files_with_contents({each.content_hash for each in found[:_LISTED]})
     copies = defaultdict[str, list[TakenFile]](list)
     for each in same:
         copies[each.content_hash].append(each)
     older = ""
     if len(found) > _LISTED:
-        at, *names = found[_LISTED - 1].place
+        at, *names = found[_LISTED - 1].position_in_list
         older = visit.link("files", name=name, before=key_text([at.isoformat(), *names]))
-    return visit.show(
+    return visit.render_page(
         "imported_files.html",
-        f"Files of {visit.of_tenant.name}",
+        f"Files of {visit.required_tenant.name}",
         name=name,
         answer=_times_imported_sentence(name, found) if name and before is None and len(found) <= _LISTED else "",
         files=table(_COLUMNS, (_row(visit, each, copies) for each in found[:_LISTED]), kind="files"),
@@ -53,14 +53,16 @@ def _times_imported_sentence(name: str, found: Sequence[TakenFile]) -> str:
     what = name if of_name else "This content"
     contents = {each.content_hash for each in files}
     times = "once" if len(files) == 1 else f"{len(files):,} times"
-    how = f", with {counted(len(contents), 'different content')}" if len(files) > 1 and len(contents) > 1 else ""
+    how = (
+        f", with {count_with_noun(len(contents), 'different content')}" if len(files) > 1 and len(contents) > 1 else ""
+    )
     if len(files) > 1 and len(contents) == 1:
         how = ", with the same content each time"
     return f"{what} was imported {times}{how}."
 
 
-def _row(visit: Visit, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]]) -> Iterator[Cell]:
-    others = [each for each in copies[file.content_hash] if each.place != file.place]
+def _row(visit: PageRequest, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]]) -> Iterator[Cell]:
+    others = [each for each in copies[file.content_hash] if each.position_in_list != file.position_in_list]
     by_content = visit.link("files", name=file.content_hash)
     yield Link(file.name, visit.link("files", name=file.name))
     yield file.stream
@@ -70,15 +72,15 @@ def _row(visit: Visit, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]
     yield instant_text(file.modified_at)
     yield "" if file.seen_at is None else instant_text(file.seen_at)[:10]
     yield Link(file.content_hash[:_SHOWN], by_content)
-    yield Link(_others_text(file, others), by_content) if others else "no"
+    yield Link(_other_imports_text(file, others), by_content) if others else "no"
 
 
 _STATUSES = {"accepted": "not finished", "done": "imported", "undone": "undone"}
 
 
-def _others_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
+def _other_imports_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
     again = [each for each in others if each.stream == file.stream]
-    text = counted(len(others), "other import")
+    text = count_with_noun(len(others), "other import")
     return f"{text}, under another mapping" if len(again) == len(others) else text
 
 

@@ -10,18 +10,18 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.actions import permitted_actions
+from crossdock.console.action_definitions import permitted_action_links
+from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.sign_off_report_page import totals_table
-from crossdock.console.visits import Visit
-from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.migration_status import MigrationStatus, migration_status
+from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
-from crossdock.migration.sign_off_report import exceptions_of
+from crossdock.migration.sign_off_report import collect_exceptions
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_classes import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.state_words import RecordState
 from crossdock.values.tally import OpenCounts
 
@@ -44,13 +44,13 @@ class MigrationFacts(Struct, frozen=True):
     at: datetime
 
 
-def show_migration(visit: Visit) -> Response:
+def show_migration(visit: PageRequest) -> Response:
     project, found = visit.project(), _migration_facts(visit)
     migration = None if found is None else found.status.migration
-    return visit.show(
+    return visit.render_page(
         "migration.html",
-        f"Migration of {visit.of_tenant.name}",
-        refreshes=_refreshes(project, found),
+        f"Migration of {visit.required_tenant.name}",
+        refreshes=_refresh_interval_s(project, found),
         has_migration=project.migration is not None,
         found=found,
         migration=migration,
@@ -63,14 +63,14 @@ def show_migration(visit: Visit) -> Response:
     )
 
 
-def show_sign_off(visit: Visit) -> Response:
+def show_sign_off(visit: PageRequest) -> Response:
     project, found = visit.project(), _migration_facts(visit)
     migration = None if found is None else found.status.migration
     signed_off_at = None if migration is None else migration.signed_off_at
-    return visit.show(
+    return visit.render_page(
         "migration_sign_off.html",
-        f"Sign-off of {visit.of_tenant.name}",
-        refreshes=_refreshes(project, found),
+        f"Sign-off of {visit.required_tenant.name}",
+        refreshes=_refresh_interval_s(project, found),
         has_migration=project.migration is not None,
         found=found,
         migration=migration,
@@ -81,29 +81,29 @@ def show_sign_off(visit: Visit) -> Response:
     )
 
 
-def _actions(visit: Visit, migration: Migration | None) -> Sequence[tuple[str, str]]:
+def _actions(visit: PageRequest, migration: Migration | None) -> Sequence[tuple[str, str]]:
     if migration is not None and migration.signed_off_at is not None:
         return []
     names = ["load"] if migration is None else ["load", "reconcile-migration", "undo-migration"]
     if migration is not None:
         names.insert(1, "pause-migration" if migration.paused_at is None else "resume-migration")
-    return permitted_actions(visit, *((name, {}) for name in names))
+    return permitted_action_links(visit, *((name, {}) for name in names))
 
 
-def _migration_facts(visit: Visit) -> MigrationFacts | None:
+def _migration_facts(visit: PageRequest) -> MigrationFacts | None:
     """Return what is known of the migration; None without one in the config, and while its records are counted."""
     project = visit.project()
     if project.migration is None:
         return None
 
     def read() -> MigrationFacts:
-        with visit.reading() as tx:
+        with visit.read_transaction() as tx:
             return _read_facts(tx, project, visit.now)
 
-    return visit.console.background_readings.get((visit.of_tenant.name, "migration"), read)
+    return visit.console.background_readings.start_or_reuse_read((visit.required_tenant.name, "migration"), read)
 
 
-def _refreshes(project: Project, found: MigrationFacts | None) -> int:
+def _refresh_interval_s(project: Project, found: MigrationFacts | None) -> int:
     return _COUNTING_S if found is None and project.migration is not None else 0
 
 
@@ -116,11 +116,11 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         for run in tx.migrations.runs(migration.id):
             if (record := tx.runs.get(run.run_id)) is not None:
                 runs.append((run.kind, run.wave or "", record))
-        rehearsal = stored_rehearsal(migration.rehearsal)
+        rehearsal = parse_stored_rehearsal(migration.rehearsal)
         for name, wave in rehearsal.waves.items() if rehearsal else ():
             rehearsed[name] = sum(stream.records for stream in wave.streams.values())
         if migration.signed_off_at is None:
-            exceptions = exceptions_of(tx, project, migration, streams)
+            exceptions = collect_exceptions(tx, project, migration, streams)
             required = [
                 *requirements(tx, migration, status.waves, project.scope_by_stream, None),
                 Requirement(_EXCEPTIONS, list(unaccepted_exceptions(exceptions, None))),
@@ -131,7 +131,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
     )
 
 
-def _wave_values(visit: Visit, found: MigrationFacts, each: WaveStatus) -> dict[str, Any]:
+def _wave_values(visit: PageRequest, found: MigrationFacts, each: WaveStatus) -> dict[str, Any]:
     expected = max(each.records, found.rehearsed.get(each.wave.name, 0))
     percent = 100 if expected == 0 and each.passes else min(100, 100 * each.delivered // max(expected, 1))
     approval = found.approvals.get(each.wave.name)
@@ -153,70 +153,70 @@ def _wave_values(visit: Visit, found: MigrationFacts, each: WaveStatus) -> dict[
     }
 
 
-def _wave_actions(visit: Visit, found: MigrationFacts, each: WaveStatus) -> Sequence[tuple[str, str]]:
+def _wave_actions(visit: PageRequest, found: MigrationFacts, each: WaveStatus) -> Sequence[tuple[str, str]]:
     migration, wave = found.status.migration, {"wave": each.wave.name}
     names = ["go"] if each.gate and not each.passes else []
     if each.run is not None and migration is not None and migration.signed_off_at is None:
         names.append("undo-wave")
     return [
         (f"{title}: {each.wave.name}", address)
-        for title, address in permitted_actions(visit, *((n, wave) for n in names))
+        for title, address in permitted_action_links(visit, *((n, wave) for n in names))
     ]
 
 
-def _streams_table(visit: Visit, counts: Mapping[str, OpenCounts]) -> Table:
+def _streams_table(visit: PageRequest, counts: Mapping[str, OpenCounts]) -> Table:
     """Return the streams of a wave with the states in which records of any of them are open."""
     numbers = {name: each.as_json() for name, each in counts.items()}
     states = [RecordState(each) for each in OpenCounts().as_json() if any(of[each] for of in numbers.values())]
-    columns = ("stream", *([each.shown for each in states] or ["open"]))
+    columns = ("stream", *([each.display_text for each in states] or ["open"]))
     rows = ((name, *_count_cells(visit, name, states, of)) for name, of in numbers.items())
     return table(columns, rows, kind="numbers")
 
 
 def _count_cells(
-    visit: Visit, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]
+    visit: PageRequest, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]
 ) -> Iterator[Cell]:
     for state in states:
         number = numbers[state.value]
-        yield Link(f"{number:,}", visit.link("records", state.option, stream=stream)) if number else "0"
+        yield Link(f"{number:,}", visit.link("records", state.option_value, stream=stream)) if number else "0"
     if not states:
         yield "0"
 
 
 def _forecast_text(found: MigrationFacts) -> str:
     left = found.status.left
-    text = found.status.forecast
+    text = found.status.forecast_text
     if left is None or left.lasts is None or not text:
         return text
     return f"{text}; expected to end {instant_text(found.at + left.lasts)}"
 
 
-def _last_reconciliation(visit: Visit, project: Project, migration: Migration | None) -> dict[str, Any] | None:
+def _last_reconciliation(visit: PageRequest, project: Project, migration: Migration | None) -> dict[str, Any] | None:
     """Return the last reconciliation, which is void once records were loaded since."""
     facts = None if migration is None else migration.reconciliation
     if facts is None:
         return None
     return {
         "at": instant_text(datetime.fromisoformat(facts["at"])),
-        "compared": counted(sum(facts["compared"].values()), "record"),
+        "compared": count_with_noun(sum(facts["compared"].values()), "record"),
         "differences": table(_DIFFERENCES, (_difference_row(visit, project, each) for each in facts["differences"])),
         "totals": totals_table(facts["totals"]),
         "kept": [
-            f"{counted(number, 'record')} of {name} no longer in the source and kept"
+            f"{count_with_noun(number, 'record')} of {name} no longer in the source and kept"
             for name, number in facts["kept"].items()
         ],
     }
 
 
-def _difference_row(visit: Visit, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _difference_row(visit: PageRequest, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
     name, number = each["class"], each["records"]
     writers = [stream for stream, scope in project.scope_by_stream.items() if scope.resource == each["resource"]]
-    parts = ("records", _STATES[name].option) if name in _STATES else ("records",)
+    parts = ("records", _STATES[name].option_value) if name in _STATES else ("records",)
     address = visit.link(*parts, stream=writers[0] if len(writers) == 1 else None)
     return name, each["resource"].replace("_", " "), Link(f"{number:,}", address), MEANINGS.get(name, "")
 
 
-def _run_row(visit: Visit, kind: str, wave: str, run: RunRecord) -> tuple[Cell, ...]:
+def _run_row(visit: PageRequest, kind: str, wave: str, run: RunRecord) -> tuple[Cell, ...]:
     return (
         Link(str(run.id), visit.link("runs", run.id)),
         kind,

@@ -55,7 +55,7 @@ class Table(Struct, frozen=True):
     kind: str
 
     @property
-    def number(self) -> str:
+    def row_count_text(self) -> str:
         return f"{len(self.rows):,}"
 
     @property
@@ -72,7 +72,7 @@ class Listing(Struct, frozen=True):
     state: str
 
     @property
-    def hidden(self) -> str:
+    def hidden_count_text(self) -> str:
         hidden = self.number - len(self.rows)
         return f"{hidden:,}" if hidden else ""
 
@@ -85,12 +85,14 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str =
     return Table(columns, [_formatted_cells(row) for row in rows], kind)
 
 
-def count_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
+def tally_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
     found = (account for account in run_lines.tally_tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 
 
-def listing(columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int) -> Listing:
+def limit_listing_size(
+    columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int
+) -> Listing:
     """Return a list of those of *rows* that fit into *room* bytes."""
     row, shown = page_rendering.macro("elements.html", "row"), list[str]()
     for cells in rows:

@@ -18,7 +18,7 @@ class Role(IntEnum):
     ADMINISTRATOR = 3  # also approves, undoes and changes settings
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         return self.name.lower()
 
 
@@ -32,12 +32,12 @@ class Person(Struct, frozen=True):
     roles: Mapping[str, Role] = field(default_factory=dict)
     signs_in: bool = True
 
-    def role_at(self, tenant: str) -> Role | None:
+    def role_at_tenant(self, tenant: str) -> Role | None:
         return self.roles.get(tenant, self.roles.get(ALL_TENANTS))
 
-    def may(self, role: Role, tenant: str | None) -> bool:
+    def has_role(self, role: Role, tenant: str | None) -> bool:
         """Return whether the person has *role* at *tenant*, or at any tenant if it is None."""
-        roles = self.roles.values() if tenant is None else [self.role_at(tenant)]
+        roles = self.roles.values() if tenant is None else [self.role_at_tenant(tenant)]
         return any(each is not None and each >= role for each in roles)
 
 
@@ -45,6 +45,6 @@ NOBODY = Person("")
 """Who has not signed in."""
 
 
-def user_of_this_machine() -> Person:
+def local_user_as_administrator() -> Person:
     """Return who started the console: on loopback only users of this machine reach it."""
     return Person(user_of_process(), {ALL_TENANTS: Role.ADMINISTRATOR}, signs_in=False)

@@ -11,20 +11,20 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.actions import ACTIONS, permitted_actions
-from crossdock.console.code_page import meanings
+from crossdock.console.action_definitions import ACTIONS, permitted_action_links
+from crossdock.console.error_code_page import explanation_links
+from crossdock.console.open_record_list_pages import parent_address
+from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.partner_requests import partner_requests
-from crossdock.console.personal_data_access import log_access_if_shown
-from crossdock.console.record_actions import actions_of
-from crossdock.console.record_list_pages import parent_address
-from crossdock.console.visits import PageError, Visit
+from crossdock.console.partner_request_limit import limit_partner_requests
+from crossdock.console.personal_data_access import check_and_log_access
+from crossdock.console.record_actions import record_action_links
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
-from crossdock.runs import open_records, record_lines, tried_records
+from crossdock.runs import open_records, record_history_lines, tried_record_display
 from crossdock.runs.open_records import Item
 from crossdock.runs.operator_look_ups import open_look_ups
-from crossdock.runs.record_lines import value_text
-from crossdock.runs.record_trace import RecordHistory, RecordSearch
+from crossdock.runs.record_history_lines import value_text
+from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_one, map_again
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
@@ -48,39 +48,39 @@ class _StoredData(Struct, frozen=True):
     raw: Sequence[tuple[RecordIdentity, Mapping[str, Any], str]]
 
 
-def show_record(visit: Visit) -> Response:
+def show_record(visit: PageRequest) -> Response:
     """Show the record that the address names by its stream and key, or by target, resource, namespace and key."""
-    return _page(visit, _named_record(visit))
+    return _page(visit, _record_parameters(visit))
 
 
-def show_record_at_target(visit: Visit) -> Response:
+def show_record_fetched_live(visit: PageRequest) -> Response:
     """Ask the target, or the source of the stream *of*, what it holds now, and show it on the record's page."""
-    named, of = _named_record(visit), visit.parameter("of")
+    named, of = _record_parameters(visit), visit.parameter("of")
     if of:
-        return _page(visit, named, fetched=_fetched(visit, of, named["key"]))
-    with visit.reading() as tx:
+        return _page(visit, named, fetched=_fetch_from_source(visit, of, named["key"]))
+    with visit.read_transaction() as tx:
         history = _history(tx, visit.project(), named)
     binding = _current_binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
-    with partner_requests(), open_look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
+    with limit_partner_requests(), open_look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
         held = target.look_up_record(history.scope.resource, binding["target_id"])
     return _page(visit, named, held=held or {})
 
 
-def _named_record(visit: Visit) -> dict[str, str]:
+def _record_parameters(visit: PageRequest) -> dict[str, str]:
     return {name: visit.parameter(name) for name in ("stream", "key", "target", "resource", "namespace")}
 
 
 def _page(
-    visit: Visit,
+    visit: PageRequest,
     named: Mapping[str, str],
     *,
     held: Mapping[str, Any] | None = None,
     fetched: Trial | None = None,
 ) -> Response:
     project, problem = visit.project_or_problem()
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         try:
             history = _history(tx, project, named)
         except _UnknownError as error:
@@ -90,23 +90,23 @@ def _page(
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
         else:
-            record_lines.add_changes(project, tx, history)
+            record_history_lines.add_changes(project, tx, history)
         difference = _delivered_difference(project, tx, history)
         data = _read_stored_data(tx, history)
-    shows_data = log_access_if_shown(visit, f"record {next(iter(history.streams), '')} {named['key']}")
+    shows_data = check_and_log_access(visit, f"record {next(iter(history.streams), '')} {named['key']}")
     personal = frozenset() if shows_data else _personal_members(project, history)
     may_see = visit.may_see_personal_data and project is not None
     version = _chosen_version(visit, data.contents)
-    return visit.show(
+    return visit.render_page(
         "record.html",
         f"Record {history.key}",
         history=history,
-        owner=record_lines.owner_text(history),
+        owner=record_history_lines.streams_or_namespace_text(history),
         states=[_state_values(visit, each) for each in items],
         difference=table(("member", "delivered", "now"), difference),
-        places=list(record_lines.binding_lines(history)),
+        places=list(record_history_lines.binding_lines(history)),
         missing=[_parent_link(visit, each) for row in history.waits for each in row["waits_for"]],
-        events=[_event_values(visit, each) for each in record_lines.events(history)],
+        events=[_event_values(visit, each) for each in record_history_lines.events(history)],
         problem=problem,
         may_see=may_see,
         versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
@@ -117,17 +117,17 @@ def _page(
         data_address=visit.link("record", **named, **_version_and_day(visit), show="data"),
         hidden_address=visit.link("record", **named, **_version_and_day(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
-        mapped=[_mapped_again(visit, project, *each) for each in data.raw] if shows_data and project else [],
+        mapped=[_map_again_values(visit, project, *each) for each in data.raw] if shows_data and project else [],
         asked_address=visit.link("record", **named),
         may_ask=may_see and _target_can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
-        held=None if held is None or not may_see else _compare_with_held(data.accepted, held, personal),
+        held=None if held is None or not may_see else _compare_with_target(data.accepted, held, personal),
         sources=[
             (name, visit.link("record", **named, of=name))
             for name in history.streams
-            if may_see and project is not None and name in project.fetching_streams
+            if may_see and project is not None and name in project.streams_fetching_by_key
         ],
-        read=None if fetched is None or not may_see else _read(fetched, data.accepted, personal),
+        read=None if fetched is None or not may_see else _fetched_record_values(fetched, data.accepted, personal),
         within_s=_WITHIN_S,
         actions=[*_actions(visit, project, history, items)],
     )
@@ -149,7 +149,9 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
     return found[0]
 
 
-def _unknown_record_page(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
+def _unknown_record_page(
+    visit: PageRequest, tx: Transaction, named: Mapping[str, str], error: _UnknownError
+) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
     parent = {name: named[name] for name in ("resource", "namespace", "key")}
     most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.grouped_counts(RecordFilter())
@@ -163,7 +165,7 @@ def _unknown_record_page(visit: Visit, tx: Transaction, named: Mapping[str, str]
         (Link(row["key"], visit.link("record", stream=row["stream"], key=row["key"])), row["stream"], _since_text(row))
         for row in rows[:_AWAITED_BY_LISTED]
     )
-    return visit.show(
+    return visit.render_page(
         "record_unknown.html",
         f"Record {named['key']}",
         key=named["key"],
@@ -172,7 +174,7 @@ def _unknown_record_page(visit: Visit, tx: Transaction, named: Mapping[str, str]
         hinted=[each["why"] for each in hinted],
         awaited_by=table(_AWAITED_BY, shown),
         are_all=len(rows) <= _AWAITED_BY_LISTED,
-        waiting=visit.link("records", RecordState.WAITING.option),
+        waiting=visit.link("records", RecordState.WAITING.option_value),
     )
 
 
@@ -184,7 +186,7 @@ class _UnknownError(PageError):
     """The state has no record of this name."""
 
 
-def _version_and_day(visit: Visit) -> dict[str, str]:
+def _version_and_day(visit: PageRequest) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 
@@ -195,11 +197,16 @@ def _current_binding(history: RecordHistory) -> dict[str, Any] | None:
 def _personal_members(project: Project | None, history: RecordHistory) -> frozenset[str]:
     if project is None or history.scope is None:
         return frozenset()
-    return frozenset().union(*(project.masks.personal_members(stream, history.scope) for stream in history.streams))
+    return frozenset().union(
+        *(project.personal_data_masks.personal_members(stream, history.scope) for stream in history.streams)
+    )
 
 
-def _state_values(visit: Visit, item: Item) -> dict[str, Any]:
-    shown, state = open_records.without_data(item), next(each for each in RecordState if each.option == item["state"])
+def _state_values(visit: PageRequest, item: Item) -> dict[str, Any]:
+    shown, state = (
+        open_records.without_data(item),
+        next(each for each in RecordState if each.option_value == item["state"]),
+    )
     parts = {
         "member": shown.get("pointer"),
         "read from": shown["at"],
@@ -209,23 +216,23 @@ def _state_values(visit: Visit, item: Item) -> dict[str, Any]:
     return {
         "state": state,
         "why": shown["why"],
-        "meanings": meanings(visit, [item.get("code")]),
-        "address": visit.link("records", state.option, stream=shown["stream"], reason=item.get("code")),
+        "meanings": explanation_links(visit, [item.get("code")]),
+        "address": visit.link("records", state.option_value, stream=shown["stream"], reason=item.get("code")),
         "facts": [(name, str(value)) for name, value in parts.items() if value is not None],
     }
 
 
 def _actions(
-    visit: Visit, project: Project | None, history: RecordHistory, items: Sequence[Item]
+    visit: PageRequest, project: Project | None, history: RecordHistory, items: Sequence[Item]
 ) -> Iterator[tuple[str, str]]:
     for item in items:
-        yield from actions_of(visit, item["state"], item["stream"], None, history.key)
+        yield from record_action_links(visit, item["state"], item["stream"], None, history.key)
     last = history.operations[-1] if history.operations else None
     if last is not None and last["resolved_at"] and last["status"] in _DECIDED:
-        yield from permitted_actions(visit, ("reopen", {"stream": last["stream"], "key": history.key}))
+        yield from permitted_action_links(visit, ("reopen", {"stream": last["stream"], "key": history.key}))
     sync = ACTIONS["sync-record"]
-    if project is not None and visit.may(sync.role) and not {"%", "|"} & set(history.key):
-        for stream in project.fetching_streams.intersection(history.streams):
+    if project is not None and visit.has_role(sync.role) and not {"%", "|"} & set(history.key):
+        for stream in project.streams_fetching_by_key.intersection(history.streams):
             yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
@@ -243,12 +250,12 @@ def _delivered_difference(
     return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
 
 
-def _parent_link(visit: Visit, parent: Mapping[str, str]) -> Link:
+def _parent_link(visit: PageRequest, parent: Mapping[str, str]) -> Link:
     resource, namespace, key = parent["resource"], parent["namespace"], parent["key"]
     return Link(f"{resource} {namespace}:{key}", parent_address(visit, (resource, namespace, key)))
 
 
-def _event_values(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
+def _event_values(visit: PageRequest, event: record_history_lines.Event) -> dict[str, Any]:
     source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
     return {
         "at": "not yet" if event.at is None else instant_text(event.at),
@@ -256,7 +263,7 @@ def _event_values(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
         "run_address": visit.link("runs", event.row["run_id"]),
         "text": event.text,
         "kind": event.status,
-        "changed": list(record_lines.changed_lines(event.row)) if event.is_first else [],
+        "changed": list(record_history_lines.changed_lines(event.row)) if event.is_first else [],
         "place": Link(place_text(event.row), visit.link("files", name=source)) if source else None,
     }
 
@@ -275,7 +282,7 @@ def _read_stored_data(tx: Transaction, history: RecordHistory) -> _StoredData:
     if history.scope is None:
         return _StoredData([], {}, raw)
     contents = tx.record_history.delivered_contents(history.scope, history.key_hash)
-    intents = tx.intents.of_record(history.scope, history.key_hash)
+    intents = tx.intents.intents_of_record(history.scope, history.key_hash)
     raw += [(each.identity, each.raw, each.status.replace("_", " ")) for each in intents if each.raw]
     accepted = tx.bindings.get(history.scope, [history.key_hash]).get(history.key_hash)
     return _StoredData(contents, accepted.payload if accepted else {}, raw)
@@ -286,7 +293,7 @@ def _identity(row: Mapping[str, Any]) -> RecordIdentity:
     return RecordIdentity(*(row[name] for name in names))
 
 
-def _chosen_version(visit: Visit, contents: Sequence[DeliveredContent]) -> DeliveredContent | None:
+def _chosen_version(visit: PageRequest, contents: Sequence[DeliveredContent]) -> DeliveredContent | None:
     """Return the content of the version in the address, or at the end of the day in it, or else the last one."""
     if day := visit.query.get("day"):
         end = _end_of_day(day)
@@ -304,7 +311,7 @@ def _end_of_day(day: str) -> datetime:
 
 
 def _version_rows(
-    visit: Visit, named: Mapping[str, str], contents: Sequence[DeliveredContent]
+    visit: PageRequest, named: Mapping[str, str], contents: Sequence[DeliveredContent]
 ) -> Iterator[Iterator[Cell]]:
     for each in contents:
         address = visit.link("record", **named, version=each.intent_id)
@@ -321,17 +328,17 @@ def _version_values(version: DeliveredContent, personal: frozenset[str]) -> dict
         "at": instant_text(version.at),
         "run": str(version.run_id),
         "is_deleted": version.after is None,
-        "members": table(_MEMBERS, _members(version.after or {}, personal)),
+        "members": table(_MEMBERS, _member_rows(version.after or {}, personal)),
     }
 
 
-def _members(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
+def _member_rows(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
     shown = {name: PERSONAL if name in personal and value is not None else value for name, value in payload.items()}
-    return [(pointer, value_text(value)) for pointer, value in tried_records.leaf_values(shown) if shown]
+    return [(pointer, value_text(value)) for pointer, value in tried_record_display.leaf_values(shown) if shown]
 
 
-def _mapped_again(
-    visit: Visit, project: Project, identity: RecordIdentity, raw: Mapping[str, Any], state: str
+def _map_again_values(
+    visit: PageRequest, project: Project, identity: RecordIdentity, raw: Mapping[str, Any], state: str
 ) -> dict[str, Any]:
     """Return a record's data as it was read, and what the mapping makes of it now."""
     shown: dict[str, Any] = {"state": state, "place": f"{identity.source}:{identity.line}", "problem": ""}
@@ -344,28 +351,28 @@ def _mapped_again(
         nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
         shown["problem"] = shown["problem"] or nothing
         return shown | {"record": table((), []), "draft": table((), [])}
-    made = tried_records.tried_record_document(tried, frozenset(), raw=True)
+    made = tried_record_display.tried_record_document(tried, frozenset(), raw=True)
     if problem := made["problem"]:
         place = f" at {problem['pointer']}" if problem["pointer"] else ""
         shown["problem"] = f"{problem['code']}{place}: {problem['message']}"
     rows = ((name, value_text(value)) for name, value in made["record"].items())
-    draft = ((name, value_text(value)) for name, value in tried_records.leaf_values(made["draft"] or {}) if name)
+    draft = ((name, value_text(value)) for name, value in tried_record_display.leaf_values(made["draft"] or {}) if name)
     return shown | {"record": table(("column", "value"), rows), "draft": table(_MEMBERS, draft)}
 
 
 # ---- what the source has and the target holds now
 
 
-def _fetched(visit: Visit, stream: str, key: str) -> Trial:
+def _fetch_from_source(visit: PageRequest, stream: str, key: str) -> Trial:
     """Read the record from its source. The answer to a request that is under way is awaited as the config says."""
     project = visit.project()
-    if stream not in project.fetching_streams:
+    if stream not in project.streams_fetching_by_key:
         raise PageError(404, f"{stream} cannot read single records from its source.")
     interrupt = threading.Event()
     timer = threading.Timer(_WITHIN_S, interrupt.set)
     timer.start()
     try:
-        with partner_requests():
+        with limit_partner_requests():
             found = fetch_one(project, stream, key, clock=visit.console.clock, interrupt=interrupt)
     finally:
         timer.cancel()
@@ -375,7 +382,7 @@ def _fetched(visit: Visit, stream: str, key: str) -> Trial:
     return found
 
 
-def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
+def _fetched_record_values(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
     """Return what the source has, what the mapping makes of it, and beside that what the target *accepted* last."""
     read: dict[str, Any] = {"of": found.bound.name, "problem": "", "record": table((), []), "members": table((), [])}
     if found.error is not None:
@@ -383,10 +390,10 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     if not found.records:
         left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
         return read | {"problem": left_out or "The source has no such record."}
-    made = tried_records.tried_record_document(found.records[-1], personal, raw=False)
+    made = tried_record_display.tried_record_document(found.records[-1], personal, raw=False)
     if made["problem"]:
         read["problem"] = f"{made['problem']['code']}: {made['problem']['message']}"
-    known, now = (dict(tried_records.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
+    known, now = (dict(tried_record_display.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
     rows = (
         (pointer, _masked(pointer, known.get(pointer), personal), value_text(now.get(pointer)))
         for pointer in dict.fromkeys([*known, *now])
@@ -398,7 +405,7 @@ def _read(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -
     }
 
 
-def _target_can_be_asked(visit: Visit, project: Project | None, history: RecordHistory) -> bool:
+def _target_can_be_asked(visit: PageRequest, project: Project | None, history: RecordHistory) -> bool:
     if project is None or history.scope is None or _current_binding(history) is None:
         return False
     target = project.targets(visit.console.clock).get(history.scope.target)
@@ -406,11 +413,14 @@ def _target_can_be_asked(visit: Visit, project: Project | None, history: RecordH
     return kind is not None and kind.endpoint.reads
 
 
-def _compare_with_held(
+def _compare_with_target(
     accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]
 ) -> dict[str, Any]:
     """Compare the payload that the target *accepted* last with what it holds now."""
-    known, now = dict(tried_records.leaf_values(dict(accepted))), dict(tried_records.leaf_values(dict(held)))
+    known, now = (
+        dict(tried_record_display.leaf_values(dict(accepted))),
+        dict(tried_record_display.leaf_values(dict(held))),
+    )
     rows = [
         (pointer, *(_masked(pointer, each, personal) for each in (known.get(pointer), now.get(pointer))), note)
         for pointer in dict.fromkeys([*known, *now])

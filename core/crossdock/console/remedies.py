@@ -7,10 +7,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from crossdock.console.page_requests import tenant_page_address
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
-from crossdock.console.visits import tenant_address
-from crossdock.errors import with_code
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.errors import add_code_to_first_line
+from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.state_words import RecordState
 
@@ -67,22 +67,24 @@ def remedies(tenant: str, found: Overview) -> list[Remedy]:
     return [*_config_remedies(tenant, found), *listed]
 
 
-def next_step(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
+def next_step_for_job(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
     """Return what to do about one job; None if nothing is to be done."""
     if _only_waits_for_approval(line, found):
         return next(_approval_remedies(tenant, found), None)
     if line.condition is JobCondition.DEGRADED:
-        return next(_record_remedies(tenant, found), None) or _no_action_needed(tenant, found)
+        return next(_record_remedies(tenant, found), None) or _remedy_without_action(tenant, found)
     if line.condition is JobCondition.NEW:
         do = "Nothing: it begins when it is due, if a scheduler runs."
-        return Remedy(tenant, "", do, tenant_address(tenant, "settings", "schedule"), None)
+        return Remedy(tenant, "", do, tenant_page_address(tenant, "settings", "schedule"), None)
     return _job_remedy(tenant, line, found)
 
 
 def _config_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
     if found.problem:
         what = f"The config cannot be loaded, so no run can start with it: {found.problem}"
-        yield Remedy(tenant, what, "Correct the config where the error says.", tenant_address(tenant, "settings"), None)
+        yield Remedy(
+            tenant, what, "Correct the config where the error says.", tenant_page_address(tenant, "settings"), None
+        )
 
 
 def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
@@ -92,7 +94,7 @@ def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | Non
     if line.condition is JobCondition.PAUSED:
         what = _with_full_stop(f"{name} is paused: {line.note or 'nothing starts until it is resumed'}")
         do = "Resume it when its runs may start again."
-        return Remedy(tenant, what, do, tenant_address(tenant, "runs", job=line.job), line.since)
+        return Remedy(tenant, what, do, tenant_page_address(tenant, "runs", job=line.job), line.since)
     if line.condition is not JobCondition.FAILED:
         return None
     error = next((each for each in line.errors if not _is_limit_error(each, found)), None) or next(
@@ -101,9 +103,9 @@ def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | Non
     code = "not_started" if line.run is None else "" if error is None else error.category or error.code or ""
     do, parts = REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
     address = (
-        tenant_address(tenant, *(parts or ("runs", line.run.id)))
+        tenant_page_address(tenant, *(parts or ("runs", line.run.id)))
         if line.run
-        else tenant_address(tenant, "runs", job=line.job)
+        else tenant_page_address(tenant, "runs", job=line.job)
     )
     what = f"{name} for {line.business_date} did not end as it should: {_failure_sentence(line, error)}"
     return Remedy(
@@ -116,53 +118,59 @@ def _missed_run_remedy(tenant: str, name: str, line: JobOverview) -> Remedy:
     due = "at an unknown time" if line.since is None else f"at {instant_text(line.since)}"
     what = f"{name} for {line.business_date} has not begun; it was due {due}: {line.delay.text}."
     if line.delay.run is not None:
-        address = tenant_address(tenant, "runs", line.delay.run.id)
+        address = tenant_page_address(tenant, "runs", line.delay.run.id)
         return Remedy(tenant, what, f"Wait for run {line.delay.run.id}, or stop it.", address, line.since)
     if line.delay.job:
         do = f"See why {line.delay.job} has not ended."
-        return Remedy(tenant, what, do, tenant_address(tenant, "runs", job=line.delay.job), line.since)
+        return Remedy(tenant, what, do, tenant_page_address(tenant, "runs", job=line.delay.job), line.since)
     do = "Start the job now, and see that 'crossdock schedule' runs."
-    return Remedy(tenant, what, do, tenant_address(tenant, "do", "start-job", job=line.job), line.since)
+    return Remedy(tenant, what, do, tenant_page_address(tenant, "do", "start-job", job=line.job), line.since)
 
 
 def _record_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
     yield from _approval_remedies(tenant, found)
     for file, is_marked in found.late:
-        records, due = counted(file.records, "record"), instant_text(file.due_at)
+        records, due = count_with_noun(file.records, "record"), instant_text(file.due_at)
         what = f"{file.target} has not acknowledged {file.name} with {records}, which was due by {due}."
         do = "Ask the partner whether it has the file, then resolve the records."
         if not is_marked:
             do = "Ask the partner whether it has the file; after the next run the records can be resolved."
         state = RecordState.OVERDUE if is_marked else RecordState.HANDED_OVER
         batch = None if is_marked else file.name  # a list of one file has no action, because no command takes a file
-        address = tenant_address(tenant, "records", state.option, stream=file.stream, batch=batch)
+        address = tenant_page_address(tenant, "records", state.option_value, stream=file.stream, batch=batch)
         yield Remedy(tenant, what, do, address, file.due_at)
     for each in found.open:
         if each.state in _OPEN:
             words, do = _OPEN[each.state]
-            verb = _verb(each.number, "is", "are")
-            what = f"{counted(each.number, 'record')} {verb} {words}."
-            yield Remedy(tenant, what, do, tenant_address(tenant, "records", each.state.option), each.since)
+            verb = _singular_or_plural_verb(each.number, "is", "are")
+            what = f"{count_with_noun(each.number, 'record')} {verb} {words}."
+            yield Remedy(tenant, what, do, tenant_page_address(tenant, "records", each.state.option_value), each.since)
 
 
 def _approval_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
     if found.held:
-        verb = _verb(found.held, "waits", "wait")
-        what = f"{counted(found.held, 'change')} of {', '.join(sorted(found.held_streams))} beyond a limit {verb}"
+        verb = _singular_or_plural_verb(found.held, "waits", "wait")
+        what = (
+            f"{count_with_noun(found.held, 'change')} of {', '.join(sorted(found.held_streams))} beyond a limit {verb}"
+        )
         do = "Look at them, then approve them, or correct the source."
-        yield Remedy(tenant, f"{what} for a decision.", do, tenant_address(tenant, "approvals"), found.held_since)
+        yield Remedy(tenant, f"{what} for a decision.", do, tenant_page_address(tenant, "approvals"), found.held_since)
     elif found.approved:
         do = "Start it again to make the changes that were approved, or wait for the next run."
-        yield Remedy(tenant, "Approved changes are not made yet.", do, tenant_address(tenant, "approvals"), None)
+        yield Remedy(tenant, "Approved changes are not made yet.", do, tenant_page_address(tenant, "approvals"), None)
 
 
-def _no_action_needed(tenant: str, found: Overview) -> Remedy:
+def _remedy_without_action(tenant: str, found: Overview) -> Remedy:
     for each in found.open:
         if each.state in _GO_ON:
             return Remedy(
-                tenant, "", _GO_ON[each.state], tenant_address(tenant, "records", each.state.option), each.since
+                tenant,
+                "",
+                _GO_ON[each.state],
+                tenant_page_address(tenant, "records", each.state.option_value),
+                each.since,
             )
-    return Remedy(tenant, "", "Nothing: what was open was settled since.", tenant_address(tenant, "records"), None)
+    return Remedy(tenant, "", "Nothing: what was open was settled since.", tenant_page_address(tenant, "records"), None)
 
 
 def _only_waits_for_approval(line: JobOverview, found: Overview) -> bool:
@@ -180,11 +188,11 @@ def _failure_sentence(line: JobOverview, error: RunMessage | None) -> str:
     if error is not None:
         first = error.message.split("\n")[0]
         text = f"{error.place}: {first}" if error.place else first
-        return with_code(text, error.code) if error.code else _with_full_stop(text)
+        return add_code_to_first_line(text, error.code) if error.code else _with_full_stop(text)
     return _with_full_stop(line.note or "its end was not recorded")
 
 
-def _verb(number: int, one: str, several: str) -> str:
+def _singular_or_plural_verb(number: int, one: str, several: str) -> str:
     return one if number == 1 else several
 
 

@@ -6,13 +6,13 @@ from crossdock.console import (
     action_pages,
     approvals_page,
     audit_log_page,
-    code_page,
     connections_page,
     delivered_records_page,
+    error_code_page,
     imported_files_page,
     migration_pages,
-    month_page,
-    record_list_pages,
+    month_summary_page,
+    open_record_list_pages,
     record_page,
     run_calendar_page,
     run_pages,
@@ -20,9 +20,9 @@ from crossdock.console import (
     sign_in_pages,
     start_page,
 )
-from crossdock.console.app import SIGN_IN, Page
 from crossdock.console.people import Role
 from crossdock.console.sign_in.openid_provider import ANSWER_PATH
+from crossdock.console.web_app import SIGN_IN, Page
 
 PAGES = (
     Page(SIGN_IN, sign_in_pages.show_sign_in, role=None),
@@ -36,11 +36,11 @@ PAGES = (
     Page("/t/{tenant}/runs/calendar", run_calendar_page.show_calendar),
     Page("/t/{tenant}/runs/{run}", run_pages.show_run),
     Page("/t/{tenant}/runs/{run}/delivered", delivered_records_page.show_delivered_records),
-    Page("/t/{tenant}/month/{month}", month_page.show_month),
+    Page("/t/{tenant}/month/{month}", month_summary_page.show_month),
     Page("/t/{tenant}/do/{action}", action_pages.show_preview, Role.OPERATOR),
     Page("/t/{tenant}/do/{action}", action_pages.start_action, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/commands", action_pages.show_commands, Role.OPERATOR),
-    Page("/t/{tenant}/commands/{command}", action_pages.show_command, Role.OPERATOR),
+    Page("/t/{tenant}/commands", action_pages.show_started_commands, Role.OPERATOR),
+    Page("/t/{tenant}/commands/{command}", action_pages.show_started_command, Role.OPERATOR),
     Page("/t/{tenant}/connections", connections_page.show_connections),
     Page("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),
@@ -48,12 +48,12 @@ PAGES = (
     Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off),
     Page("/t/{tenant}/settings", settings_pages.show_settings),
     Page("/t/{tenant}/settings/schedule", settings_pages.show_schedule),
-    Page("/t/{tenant}/records", record_list_pages.show_overview),
-    Page("/t/{tenant}/records/{state}", record_list_pages.show_records_in_state),
+    Page("/t/{tenant}/records", open_record_list_pages.show_counts_or_search),
+    Page("/t/{tenant}/records/{state}", open_record_list_pages.show_records_in_state),
     Page("/t/{tenant}/record", record_page.show_record),
-    Page("/t/{tenant}/record", record_page.show_record_at_target, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/record", record_page.show_record_fetched_live, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/approvals", approvals_page.show_approvals),
-    Page("/t/{tenant}/codes/{code}", code_page.show_code),
+    Page("/t/{tenant}/codes/{code}", error_code_page.show_error_code),
     Page("/t/{tenant}/files", imported_files_page.show_imported_files),
     Page("/t/{tenant}/audit", audit_log_page.show_audit_log),
 )

@@ -6,25 +6,25 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.calendar_grid import grid, late_files_note, late_files_table
-from crossdock.console.visits import Visit, parse_business_date
-from crossdock.runs.job_calendar import job_calendar
+from crossdock.console.job_calendar_grid import late_files_note, late_files_table, make_calendar_grid
+from crossdock.console.page_requests import PageRequest, parse_business_date
+from crossdock.runs.job_run_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
 
 _SHOWN = 35  # business dates: five weeks
 
 
-def show_calendar(visit: Visit) -> Response:
+def show_calendar(visit: PageRequest) -> Response:
     asked = visit.query.get("until")
-    jobs, problem = visit.jobs()
-    with visit.reading() as tx:
+    jobs, problem = visit.jobs_or_problem()
+    with visit.read_transaction() as tx:
         newest = max([visit.now.date(), *(date.fromisoformat(run.business_date) for run in tx.runs.listed(limit=1))])
         until = newest if asked is None else parse_business_date(asked)
         found = job_calendar(tx, jobs, until - timedelta(days=_SHOWN - 1), until, visit.now)
-    return visit.show(
+    return visit.render_page(
         "calendar.html",
         "Calendar",
-        grid=grid(found, visit.link),
+        grid=make_calendar_grid(found, visit.link),
         late_files=late_files_table(found, visit.link),
         late_files_note=late_files_note(found),
         problem=problem,

@@ -8,12 +8,12 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import run_report_page
-from crossdock.console.code_page import meanings
+from crossdock.console.error_code_page import explanation_links
+from crossdock.console.page_requests import PageError, PageRequest, parse_business_date, parse_whole_number
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
-from crossdock.console.personal_data_access import log_access_if_shown
+from crossdock.console.personal_data_access import check_and_log_access
 from crossdock.console.run_report_page import Reader
-from crossdock.console.visits import PageError, Visit, parse_business_date, whole_number
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import duration_text, instant_text
@@ -24,21 +24,21 @@ _LISTED = 50
 _AGAIN = frozenset({"incomplete", "failed"})
 
 
-def show_runs(visit: Visit) -> Response:
+def show_runs(visit: PageRequest) -> Response:
     job, status, day = (visit.query.get(name) or None for name in ("job", "status", "date"))
-    is_manual, before = visit.query.get("manual") == "1", whole_number(visit.query.get("before"))
+    is_manual, before = visit.query.get("manual") == "1", parse_whole_number(visit.query.get("before"))
     if day is not None:
         day = parse_business_date(day).isoformat()
     chosen = {"job": job, "status": status, "date": day, "manual": 1 if is_manual else None}
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         found = tx.runs.listed(
             limit=_LISTED + 1, before=before, job=job, status=status, business_date=day, is_manual=is_manual
         )
         total = tx.runs.count()
     older = visit.link("runs", **chosen, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
-    return visit.show(
+    return visit.render_page(
         "runs.html",
-        f"Runs of {visit.of_tenant.name}",
+        f"Runs of {visit.required_tenant.name}",
         total=f"{total:,}",
         job=job or "",
         status=status or "",
@@ -49,9 +49,9 @@ def show_runs(visit: Visit) -> Response:
     )
 
 
-def run_of_address(visit: Visit, tx: Transaction) -> RunRecord:
+def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
     """Return the run that the address names, or raise PageError if it was not kept."""
-    number = whole_number(visit.path_params["run"])
+    number = parse_whole_number(visit.path_params["run"])
     run = None if number is None else tx.runs.get(number)
     if run is None:
         raise PageError(
@@ -60,63 +60,63 @@ def run_of_address(visit: Visit, tx: Transaction) -> RunRecord:
     return run
 
 
-def show_run(visit: Visit) -> Response:
-    reader, is_personal = _reader(visit)
-    with visit.reading() as tx:
+def show_run(visit: PageRequest) -> Response:
+    reader, is_personal = _reader_and_personal_access(visit)
+    with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
-        tenant = visit.of_tenant
+        tenant = visit.required_tenant
         shown = run_report_page.template_values(
-            tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader
+            tx, run, at=visit.now, tenant=tenant.name, config=tenant.config_path, reader=reader
         )
     is_offered = visit.may_see_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
-        "explained": meanings(visit, (each.code for each in run.messages)),
+        "explained": explanation_links(visit, (each.code for each in run.messages)),
         "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
     }
     is_followed = run.status == "running" and not visit.query.get("show")  # each showing of personal data is logged
-    return visit.show("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
+    return visit.render_page("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
 
 
-def _reader(visit: Visit) -> tuple[Reader, bool]:
+def _reader_and_personal_access(visit: PageRequest) -> tuple[Reader, bool]:
     """Return who reads the page, and whether it shows personal values.
 
     If the config cannot be loaded, personal members are unknown, and none is shown.
     """
     try:
-        masks = visit.project().masks
+        masks = visit.project().personal_data_masks
     except CrossdockError:
         masks = None
-    is_personal = masks is not None and log_access_if_shown(visit, f"run {visit.path_params['run']}")
+    is_personal = masks is not None and check_and_log_access(visit, f"run {visit.path_params['run']}")
     masks = PersonalDataMasks({}) if is_personal else masks
-    return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False), is_personal
+    return Reader(visit.link, masks, visit.has_role(Role.OPERATOR), has_lists=False), is_personal
 
 
-def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterator[Link]:
+def _actions(visit: PageRequest, run: RunRecord, opened: Mapping[str, Any]) -> Iterator[Link]:
     if run.status == "running":
-        if visit.may(Role.OPERATOR):
+        if visit.has_role(Role.OPERATOR):
             yield Link("Stop this run", visit.link("do", "stop-run", run=run.id))
         return
-    if run.status in _AGAIN and visit.may(Role.OPERATOR):
-        jobs, _ = visit.jobs()
+    if run.status in _AGAIN and visit.has_role(Role.OPERATOR):
+        jobs, _ = visit.jobs_or_problem()
         if run.job in jobs:
             yield Link(f"Start {run.job} again", visit.link("do", "start-job", job=run.job))
         elif not run.job:
             yield Link("Sync again", visit.link("do", "sync"))
-    if opened["rejected"] and visit.may(Role.OPERATOR):
+    if opened["rejected"] and visit.has_role(Role.OPERATOR):
         yield Link("Replay what was rejected", visit.link("do", "replay"))
-    if visit.may(Role.ADMINISTRATOR):
+    if visit.has_role(Role.ADMINISTRATOR):
         yield Link("Undo this run", visit.link("do", "undo", run=run.id))
 
 
-def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:
-    error = next((each.in_full for each in run.messages if each.level == "error"), "")
+def _row(visit: PageRequest, run: RunRecord) -> Iterator[Cell]:
+    error = next((each.text_with_stream_and_code for each in run.messages if each.level == "error"), "")
     yield Link(str(run.id), visit.link("runs", run.id))
     yield run.job or run.command or ""
     yield run.business_date
     yield instant_text(run.started_at)
     yield "" if run.duration is None else duration_text(run.duration)
     yield Link(run.status, visit.link("runs", run.id), kind=run.status)
-    yield "" if run.open is None else Link(f"{run.open.total:,}", visit.link("records"))
+    yield "" if run.open_records is None else Link(f"{run.open_records.total:,}", visit.link("records"))
     yield f"{run.requests:,}"
     yield " ".join(error.split())

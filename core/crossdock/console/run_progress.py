@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from crossdock.console.connection_facts import bucket_level_text
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 
 
 def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
@@ -15,7 +15,8 @@ def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
     lasts = max((now - run.started_at).total_seconds(), 0.001)
     refused = f", {run.throttled:,} of them refused for their rate" if run.throttled else ""
     text = (
-        f"{counted(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a second{refused}"
+        f"{count_with_noun(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a "
+        f"second{refused}"
     )
     return f"{text}; {_expected_end_text(tx, run, lasts, now)}; {_allowance_text(tx, now)}"
 
@@ -26,7 +27,9 @@ def _expected_end_text(tx: Transaction, run: RunRecord, lasts: float, now: datet
         return "its end is unknown, because no run of its job has ended yet" if run.job else "its end is unknown"
     seconds, requests = expected
     if seconds < lasts:
-        return f"longer than its last runs, which took {duration_text(seconds)} for {counted(requests, 'request')}"
+        return (
+            f"longer than its last runs, which took {duration_text(seconds)} for {count_with_noun(requests, 'request')}"
+        )
     return f"expected to end at {instant_text(now + timedelta(seconds=seconds - lasts))}"
 
 

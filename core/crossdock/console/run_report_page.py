@@ -10,15 +10,24 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.console import page_rendering, plots
-from crossdock.console.allowance_plot import plot_allowance
-from crossdock.console.page_tables import Addresses, Cell, Link, Table, count_tables, listing, no_address, table
-from crossdock.console.plots import BarPlot
+from crossdock.console import page_rendering, plot_shapes
+from crossdock.console.page_tables import (
+    Addresses,
+    Cell,
+    Link,
+    Table,
+    limit_listing_size,
+    no_address,
+    table,
+    tally_tables,
+)
+from crossdock.console.plot_shapes import BarPlot
+from crossdock.console.request_allowance_plot import plot_allowance
 from crossdock.console.run_progress import progress_text
-from crossdock.runs import run_comparison, run_lines, timing_lines
-from crossdock.runs.changed_members import ChangedMember, changed_members
-from crossdock.runs.record_lines import value_text
-from crossdock.runs.run_comparison import Comparison, Measure
+from crossdock.runs import comparison_with_earlier_runs, run_lines, timing_lines
+from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
+from crossdock.runs.members_changed_by_run import ChangedMember, changed_members
+from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.run_lines import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
 from crossdock.state.queries.run_details import (
@@ -29,8 +38,8 @@ from crossdock.state.queries.run_details import (
     StreamReasonCount,
     summed_by_reason_code,
 )
-from crossdock.values.display_texts import counted, duration_text, instant_text, parents_text
-from crossdock.values.run_messages import error_texts, remarks
+from crossdock.values.display_texts import awaited_records_text, count_with_noun, duration_text, instant_text
+from crossdock.values.run_messages import error_texts, warning_and_note_texts
 from crossdock.values.state_words import RecordTerm, RunState, StateWord
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference
@@ -87,7 +96,7 @@ def template_values(
     state = tx.run_details
     streams, later = run.tally or {}, state.count_rejected_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
-    balanced, notes = run_lines.run_document(run)["balanced"], remarks(run.messages)
+    balanced, notes = run_lines.run_document(run)["balanced"], warning_and_note_texts(run.messages)
     opened = open_records(state, run, reader)
     return {
         "run": run,
@@ -108,18 +117,18 @@ def template_values(
         "facts": _facts(run, reader.address),
         "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.api_usage(run)), kind="numbers"),
         "files": table(_FILES, _file_rows(tx, run, at)),
-        "accounts": count_tables(streams),
+        "accounts": tally_tables(streams),
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
         "changes": _changed_members_values(state, run, reader),
         "comparison": _comparison(tx, run, reader.address),
         "steps": _steps_table(run),
         "allowance": _allowance_values(run),
-        "deliveries": _deliveries_table(state.deliveries(run)),
+        "deliveries": _deliveries_table(state.deliveries_by_stream(run)),
         "log": table(_LOG, ((each.level, each.stream, each.text.split("\n")) for each in run.messages)),
-        "words": [(word.shown, word.meaning) for word in run_lines.explained_words(run)],
+        "words": [(word.display_text, word.meaning) for word in run_lines.words_to_explain(run)],
         "at": instant_text(at),
-        "later": counted(later, "record") if later else "",
+        "later": count_with_noun(later, "record") if later else "",
     }
 
 
@@ -149,7 +158,7 @@ def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
         "delivered": Link(
             f"{sum(each['records']['delivered'] for each in streams):,}", address("runs", run.id, "delivered")
         ),
-        "open": "" if run.open is None else Link(str(run.open), address("records")),
+        "open": "" if run.open_records is None else Link(str(run.open_records), address("records")),
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -179,7 +188,7 @@ def _files_of_tally(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]
         unread = "unchanged" if stream.get("input") == "unchanged" else "not imported"
         yield file["name"], unread if file["rows"] is None else file["rows"]
     if more := stream.get("more_files"):
-        yield f"{counted(more, 'file')} more", ""
+        yield f"{count_with_noun(more, 'file')} more", ""
     if stream.get("input") == "none":
         yield run_lines.input_sentence(stream) or "", ""
 
@@ -199,7 +208,7 @@ def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) ->
 
 
 def _term_cells(run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
-    shown = term.shown if isinstance(term, StateWord) else term
+    shown = term.display_text if isinstance(term, StateWord) else term
     if term == RecordTerm.REJECTED:
         return shown, Link(f"{number:,}", address("records", "rejected", stream=sheet.stream))
     if operation := _OPERATIONS.get(term):
@@ -233,7 +242,9 @@ def _difference_text(difference: MemberDifference) -> str:
 
 
 def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
-    compared = run_comparison.compare_with_earlier(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
+    compared = comparison_with_earlier_runs.compare_with_earlier(
+        tx.runs.run_and_predecessors(run, limit=comparison_with_earlier_runs.EARLIER + 1)
+    )
     if compared is None:
         return None
     columns = (*_COMPARED, *(each.name for each in compared.measures))
@@ -255,8 +266,8 @@ def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str
 
 def _measure_plot(measure: Measure, compared: Comparison) -> BarPlot:
     found = zip(compared.runs, measure.values, measure.texts, strict=True)
-    values = [plots.Value(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
-    return plots.bar_plot(measure.name.capitalize(), values, marks_last=True)
+    values = [plot_shapes.Value(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
+    return plot_shapes.bar_plot(measure.name.capitalize(), values, marks_last=True)
 
 
 def _steps_table(run: RunRecord) -> Table:
@@ -268,7 +279,7 @@ def _steps_table(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            plots.step_timeline(step, whole),
+            plot_shapes.step_timeline(step, whole),
         )
         for step in found
         if step.total.lasted
@@ -299,16 +310,16 @@ def _delivery_times(delivery: StreamDelivery) -> tuple[str, str, str]:
 
 def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
-    reasons = state.reasons_by_stream(run.id)
+    reasons = state.rejection_counts_by_stream(run.id)
     number = len({each.code for each in reasons})
     lists = _OpenRecordLists(state, reader, _LISTS_BYTES // (number + 3))
     unsent = state.count_unsent()
     return {
         "rejected": lists.rejected(run, reasons),
         "waiting": lists.waiting(),
-        "in_doubt": lists.undecided("in_doubt"),
-        "overdue": lists.undecided("overdue"),
-        "pending": counted(unsent, "operation") if unsent else "",
+        "in_doubt": lists.unsettled("in_doubt"),
+        "overdue": lists.unsettled("overdue"),
+        "pending": count_with_noun(unsent, "operation") if unsent else "",
     }
 
 
@@ -323,7 +334,7 @@ class _OpenRecordLists:
             return None
         columns = (*_REASONS, "what to do") if self._reader.may_operate else _REASONS
         return {
-            "records": counted(sum(reason.records for reason in reasons), "record"),
+            "records": count_with_noun(sum(reason.records for reason in reasons), "record"),
             "by_stream": table(columns, map(self._reason_row, reasons)),
             "reasons": [self._reason_values(run, each) for each in summed_by_reason_code(reasons)]
             if self._reader.has_lists
@@ -343,16 +354,16 @@ class _OpenRecordLists:
         rows = map(_rejected_row, self._state.rejected_with_reason(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
-            "records": counted(reason.records, "record"),
+            "records": count_with_noun(reason.records, "record"),
             "own": "" if reason.own == reason.records else f"{reason.own:,}",
-            "listing": listing(_REJECTED, rows, reason.records, "rejected", room=self._room),
+            "listing": limit_listing_size(_REJECTED, rows, reason.records, "rejected", room=self._room),
         }
 
     def waiting(self) -> dict[str, Any] | None:
         number, found = self._state.oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
         return self._list_values(_WAITING, map(_waiting_row, found), number, "waiting")
 
-    def undecided(self, status: str) -> dict[str, Any] | None:
+    def unsettled(self, status: str) -> dict[str, Any] | None:
         number, found = self._state.oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
         return self._list_values(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"))
 
@@ -361,9 +372,9 @@ class _OpenRecordLists:
     ) -> dict[str, Any] | None:
         if not number:
             return None
-        made = listing(columns, rows, number, state, room=self._room) if self._reader.has_lists else None
+        made = limit_listing_size(columns, rows, number, state, room=self._room) if self._reader.has_lists else None
         return {
-            "records": Link(counted(number, "record"), self._reader.address("records", state)),
+            "records": Link(count_with_noun(number, "record"), self._reader.address("records", state)),
             "listing": made,
         }
 
@@ -376,7 +387,7 @@ def _rejected_row(row: Row) -> tuple[Cell, ...]:
 
 def _waiting_row(row: Row) -> tuple[Cell, ...]:
     place = (row["source"], str(row["line"]), instant_text(row["since"]))
-    return row["stream"], row["key"], parents_text(row["waits_for"]), *place
+    return row["stream"], row["key"], awaited_records_text(row["waits_for"]), *place
 
 
 def _in_doubt_row(row: Row) -> tuple[Cell, ...]:

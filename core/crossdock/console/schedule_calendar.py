@@ -9,11 +9,11 @@ from datetime import date, datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.schedules.blackouts import windows_between
-from crossdock.config.schedules.schedule_config import JobConfig, Schedule
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.console.page_tables import Table, table
 from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_days
 from crossdock.state import Transaction
-from crossdock.values.display_texts import counted, duration_text
+from crossdock.values.display_texts import count_with_noun, duration_text
 from crossdock.values.time_zones import clock_changes
 
 DAYS = 14
@@ -37,7 +37,7 @@ def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datet
         for zone in sorted({job.schedule.time_zone for job in jobs.values()})
         for change in _clock_changes(zone, jobs, now, until)
     ]
-    hindered = {name: _hindrances(job.schedule, now, until) for name, job in jobs.items()}
+    hindered = {name: _holidays_and_blackouts(job.schedule, now, until) for name, job in jobs.items()}
     days = sorted(
         {
             now.astimezone(job.schedule.zone).date() + timedelta(days=number)
@@ -55,7 +55,10 @@ def schedule_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datet
     )
     return ScheduleCalendar(
         table(("day", *jobs), rows, kind="days"),
-        [_job_note(name, job, is_paused=name in tx.scheduled_runs.paused_jobs()) for name, job in jobs.items()],
+        [
+            _job_schedule_sentence(name, job, is_paused=name in tx.scheduled_runs.paused_jobs())
+            for name, job in jobs.items()
+        ],
         [text for _, text in changes],
     )
 
@@ -65,18 +68,18 @@ def _run_texts(of_day: PreviewedDay | None) -> Iterator[str]:
     if of_day is None:
         return
     if of_day.number is None or of_day.number > _EACH:
-        number = f"more than {MOST_COUNTED:,} runs" if of_day.number is None else counted(of_day.number, "run")
+        number = f"more than {MOST_COUNTED:,} runs" if of_day.number is None else count_with_noun(of_day.number, "run")
         yield f"{number}, {of_day.first[0]['begins']:%H:%M} to {of_day.last_begins:%H:%M}"
         return
     for row in of_day.first:
         begins, ends, requests = row["begins"], row["expected_end"], row["expected_requests"]
         until = "" if ends is None else f", ends about {ends:%H:%M}"
-        number = "" if requests is None else f", about {counted(requests, 'request')}"
+        number = "" if requests is None else f", about {count_with_noun(requests, 'request')}"
         is_of = "" if row["business_date"] == begins.date() else f", for {row['business_date']}"
         yield f"{begins:%H:%M}{is_of}{until}{number}"
 
 
-def _hindrances(schedule: Schedule, now: datetime, until: datetime) -> _Days:
+def _holidays_and_blackouts(schedule: Schedule, now: datetime, until: datetime) -> _Days:
     found: dict[date, list[str]] = defaultdict(list)
     for day in schedule.holidays:
         found[day].append("holiday")
@@ -100,7 +103,7 @@ def _clock_changes(
         yield before.date(), f"{text}{after:%H:%M}; {meant}."
 
 
-def _job_note(name: str, job: JobConfig, *, is_paused: bool) -> str:
+def _job_schedule_sentence(name: str, job: JobConfig, *, is_paused: bool) -> str:
     schedule = job.schedule
     when = f"every {schedule.every}" if schedule.every else f"at {', '.join(schedule.at or ())}"
     when = f"by the crontab line {schedule.cron}" if schedule.cron else when

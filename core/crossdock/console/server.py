@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from crossdock.console.app import app
-from crossdock.console.people import user_of_this_machine
-from crossdock.console.protection import Protection
+from crossdock.console.access_protection import Protection
+from crossdock.console.page_requests import Console
+from crossdock.console.people import local_user_as_administrator
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.tenants import Tenants
-from crossdock.console.visits import Console
+from crossdock.console.web_app import build_web_app
 from crossdock.errors import ConfigError
 from crossdock.values.clock import Clock
 from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, serve_in_thread
@@ -42,12 +42,12 @@ def serve(
             f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
         )
 
-    protection.check(host)
-    sign_in, user = protection.sign_in(clock), user_of_this_machine()
+    protection.refuse_unprotected_host(host)
+    sign_in, user = protection.make_sign_in(clock), local_user_as_administrator()
     console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
-    served = app(console, PAGES, names, sign_in.who_is if sign_in else lambda _, __: user)
-    guarded, tls = protection.trusting_proxies(served), protection.tls_context()
+    served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
+    guarded, tls = protection.with_proxy_checks(served), protection.tls_context()
     try:
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url

@@ -13,18 +13,18 @@ from starlette.responses import Response
 from crossdock.config.project.effective_config import (
     Setting,
     changed_settings,
-    effective_of,
+    effective_config_of_project,
     effective_settings,
 )
 from crossdock.config.project.project import Project
-from crossdock.console.actions import permitted_actions
+from crossdock.console.action_definitions import permitted_action_links
+from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.schedule_calendar import DAYS, schedule_calendar
-from crossdock.console.visits import Visit
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs.mapping_changes import mapping_changed_since
+from crossdock.runs.mapping_changes import text_of_mapping_change
 from crossdock.state import RunConfig, Transaction
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 
 _SETTINGS = ("setting", "value", "from")
 _FILES = ("file", "changed")
@@ -35,40 +35,42 @@ _BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading
 _LOOKED_AT = 50  # runs
 
 
-def show_settings(visit: Visit) -> Response:
+def show_settings(visit: PageRequest) -> Response:
     """Show the effective config, or why it cannot be loaded, and how it differs from that of the last run."""
-    tenant, only_written = visit.of_tenant, visit.query.get("only") == "written"
+    tenant, only_written = visit.required_tenant, visit.query.get("only") == "written"
     project: Project | None
     try:
         project, errors = tenant.project(), []
         settings = list(effective_settings(project))
     except ConfigError as error:
         project, settings, errors = None, [], text_with_code(error).split("\n")
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
         then = tx.run_configs.last()
         streams = [] if project is None else list(_stream_rows(visit, tx, project))
         notes = [] if project is None else list(_config_and_state_differences(tx, project))
-    return visit.show(
+    return visit.render_page(
         "settings.html",
         f"Settings of {tenant.name}",
         errors=errors,
         only_written=only_written,
         files=table(_FILES, (_file_row(path) for path in tenant.files)),
-        compared=None if project is None or then is None else _compared(visit, then, project, settings),
+        compared=None if project is None or then is None else _changed_settings_values(visit, then, project, settings),
         last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
         streams=table(_STREAMS, streams),
         notes=notes,
-        sections=list(_sections((each for each in settings if each.origin or not only_written), tenant.config.parent)),
+        sections=list(
+            _sections((each for each in settings if each.origin or not only_written), tenant.config_path.parent)
+        ),
         has_jobs=project is not None and bool(project.jobs),
     )
 
 
-def show_schedule(visit: Visit) -> Response:
+def show_schedule(visit: PageRequest) -> Response:
     project = visit.project()
-    with visit.reading() as tx:
+    with visit.read_transaction() as tx:
         found = schedule_calendar(tx, project.jobs, visit.now) if project.jobs else None
-    return visit.show("schedule.html", f"Schedule of {visit.of_tenant.name}", calendar=found, days=DAYS)
+    return visit.render_page("schedule.html", f"Schedule of {visit.required_tenant.name}", calendar=found, days=DAYS)
 
 
 def _sections(settings: Iterable[Setting], folder: Path) -> Iterator[tuple[str, Table]]:
@@ -90,10 +92,10 @@ def _origin_text(each: Setting, folder: Path) -> str:
     if each.origin is None:
         return "default"
     path, *place = each.origin
-    return ":".join([_shown_path(Path(path), folder), *map(str, place[:1])])
+    return ":".join([_relative_path_text(Path(path), folder), *map(str, place[:1])])
 
 
-def _shown_path(path: Path, folder: Path) -> str:
+def _relative_path_text(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
@@ -105,11 +107,13 @@ def _file_row(path: Path) -> tuple[Cell, ...]:
     return path.name, instant_text(changed)
 
 
-def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterable[Setting]) -> dict[str, Any]:
+def _changed_settings_values(
+    visit: PageRequest, then: RunConfig, project: Project, settings: Iterable[Setting]
+) -> dict[str, Any]:
     """Return the settings that have another value now than the run *then* had."""
-    origins = {each.place: _origin_text(each, visit.of_tenant.config.parent) for each in settings}
+    origins = {each.place: _origin_text(each, visit.required_tenant.config_path.parent) for each in settings}
     written = {each.place for each in settings if each.origin}
-    found = changed_settings(then.content, effective_of(project))
+    found = changed_settings(then.content, effective_config_of_project(project))
     changed = [each for each in found if each.then is not None or each.place in written]  # no defaults of a new part
     rows = (
         (
@@ -121,16 +125,16 @@ def _compared(visit: Visit, then: RunConfig, project: Project, settings: Iterabl
     )
     return {
         "run": (visit.link("runs", then.run_id), then.run_id),
-        "number": counted(len(changed), "setting"),
+        "number": count_with_noun(len(changed), "setting"),
         "changed": table(_CHANGED, rows, kind="settings"),
     }
 
 
-def _stream_rows(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
+def _stream_rows(visit: PageRequest, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
     for connection in project.connections:
-        for name, stream in connection.named_streams():
+        for name, stream in connection.named_enabled_streams():
             version, finished = stream.version, tx.intake.last_finished(name)
-            changed = mapping_changed_since(tx, name, version)
+            changed = text_of_mapping_change(tx, name, version)
             was_read = finished is not None or tx.cursors.version(name) is not None
             yield (
                 Link(name, visit.link("records", stream=name)),
@@ -140,9 +144,10 @@ def _stream_rows(visit: Visit, tx: Transaction, project: Project) -> Iterator[tu
             )
 
 
-def _changed_mapping_cell(visit: Visit, name: str, changed: str) -> Cell:
+def _changed_mapping_cell(visit: PageRequest, name: str, changed: str) -> Cell:
     planned = [
-        Link(f"{title}: {name}", address) for title, address in permitted_actions(visit, ("plan", {"streams": name}))
+        Link(f"{title}: {name}", address)
+        for title, address in permitted_action_links(visit, ("plan", {"streams": name}))
     ]
     return [Link(f"no, changed {changed}: the next run maps all records again that the source still has", ""), *planned]
 

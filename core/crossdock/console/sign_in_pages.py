@@ -7,32 +7,32 @@ import re
 
 from starlette.responses import Response
 
+from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
 from crossdock.console.sign_in.openid_provider import RefusedError
 from crossdock.console.sign_in.sign_in_methods import SignIn
-from crossdock.console.visits import PageError, Visit
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 _MAX_WANTED = 2_000  # characters
 _OF_THIS_SERVER = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # printable ASCII without a backslash, and no other host
 
 
-def show_sign_in(visit: Visit) -> Response:
-    wanted = address_of_this_server(visit.query.get("next", ""))
+def show_sign_in(visit: PageRequest) -> Response:
+    wanted = safe_redirect_address(visit.query.get("next", ""))
     return visit.redirect(wanted) if visit.person.name else _sign_in_page(visit, _required_sign_in(visit), wanted)
 
 
-def sign_in_with_password(visit: Visit) -> Response:
+def sign_in_with_password(visit: PageRequest) -> Response:
     """Check a name and its password."""
     sign_in, form = _required_sign_in(visit), visit.form
     if sign_in.accounts is None or form is None:
         raise PageError(404, "There are no accounts here.")
-    name, wanted = form.first_or_empty("name").lower(), address_of_this_server(form.first_or_empty("next"))
+    name, wanted = form.first_or_empty("name").lower(), safe_redirect_address(form.first_or_empty("next"))
     password = next(iter(form.all("password")), "")
     try:
         person = sign_in.sign_in_with_password(visit.session, name, password, visit.address)
     except TooManyAttemptsError as error:
-        wait = counted(math.ceil(error.wait_s), "second")
+        wait = count_with_noun(math.ceil(error.wait_s), "second")
         return _sign_in_page(
             visit, sign_in, wanted, name, f"There were too many attempts. Try again in {wait}.", status=429
         )
@@ -43,43 +43,43 @@ def sign_in_with_password(visit: Visit) -> Response:
     return visit.redirect(wanted)
 
 
-def sign_out(visit: Visit) -> Response:
+def sign_out(visit: PageRequest) -> Response:
     """End the session."""
-    _required_sign_in(visit).end(visit.session)
+    _required_sign_in(visit).end_session(visit.session)
     return visit.redirect("/sign-in")
 
 
-def redirect_to_provider(visit: Visit) -> Response:
+def redirect_to_provider(visit: PageRequest) -> Response:
     """Send the browser to the OpenID Connect provider."""
     sign_in = _required_sign_in(visit)
     if sign_in.provider is None:
         raise PageError(404, "There is no OpenID Connect provider here.")
-    wanted = address_of_this_server(visit.query.get("next", ""))
+    wanted = safe_redirect_address(visit.query.get("next", ""))
     return visit.redirect(sign_in.provider.authorization_address(visit.session.id, visit.origin, wanted))
 
 
-def finish_provider_sign_in(visit: Visit) -> Response:
+def finish_provider_sign_in(visit: PageRequest) -> Response:
     """Take the answer that the browser brings from the provider."""
     sign_in = _required_sign_in(visit)
     if sign_in.provider is None:
         raise PageError(404, "There is no OpenID Connect provider here.")
     try:
         return visit.redirect(
-            address_of_this_server(sign_in.sign_in_with_answer(visit.session, visit.origin, visit.query))
+            safe_redirect_address(sign_in.sign_in_with_provider_answer(visit.session, visit.origin, visit.query))
         )
     except RefusedError as error:
         raise PageError(403, error.message, error.advice) from None
 
 
-def address_of_this_server(text: str) -> str:
+def safe_redirect_address(text: str) -> str:
     """Return *text* if it is an address of this server as browsers read it, else that of the start page."""
     return text if len(text) <= _MAX_WANTED and _OF_THIS_SERVER.fullmatch(text) else "/"
 
 
 def _sign_in_page(
-    visit: Visit, sign_in: SignIn, wanted: str, name: str = "", problem: str = "", status: int = 200
+    visit: PageRequest, sign_in: SignIn, wanted: str, name: str = "", problem: str = "", status: int = 200
 ) -> Response:
-    return visit.show(
+    return visit.render_page(
         "sign_in.html",
         "Sign in",
         http_status=status,
@@ -91,7 +91,7 @@ def _sign_in_page(
     )
 
 
-def _required_sign_in(visit: Visit) -> SignIn:
+def _required_sign_in(visit: PageRequest) -> SignIn:
     if visit.console.sign_in is None:
         raise PageError(404, "Nobody needs to sign in here.", "The users of this machine may do everything.")
     return visit.console.sign_in

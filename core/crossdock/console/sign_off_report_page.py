@@ -12,7 +12,7 @@ from crossdock.console.page_tables import Cell, Table, table
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
-from crossdock.values.display_texts import aligned_decimals, counted, instant_text
+from crossdock.values.display_texts import aligned_decimals, count_with_noun, instant_text
 
 Report = Mapping[str, Any]
 _SIDES = ("source", "state", "platform")
@@ -29,7 +29,9 @@ _PLACES = 5  # shown of each reason; the JSON has more
 
 
 def page(report: Report) -> str:
-    """Return the page of the document that `sign_off_report` makes, without the end that `page_seal.sealed` adds."""
+    """Return the page of the document that `sign_off_report` makes, without the end that
+    `page_seal.append_checksum_line` adds.
+    """
     facts, reconciled = report["migration"], report["reconciliation"]
     number = sum(exception_counts(report["exceptions"]).values())
     return page_rendering.render(
@@ -37,25 +39,25 @@ def page(report: Report) -> str:
         title=f"{facts['name']}: signed off",
         migration=facts,
         crossdock=report["crossdock"],
-        accepted=f"{counted(number, 'exception')}, accepted by {facts['signed_off_by']}: " if number else "",
+        accepted=f"{count_with_noun(number, 'exception')}, accepted by {facts['signed_off_by']}: " if number else "",
         facts=_facts(report),
         has_exceptions=any(report["exceptions"].values()),
-        exceptions=list(_exceptions(report)),
-        reconciled=_time(reconciled["at"]),
-        compared=counted(sum(reconciled["compared"].values()), "record"),
+        exceptions=list(_exception_tables(report)),
+        reconciled=_formatted_time(reconciled["at"]),
+        compared=count_with_noun(sum(reconciled["compared"].values()), "record"),
         totals=totals_table(reconciled["totals"]),
         waves=table(_WAVES, map(_wave_row, report["waves"])),
         approvals=list(_approval_sentences(report["waves"])),
-        frozen={name: _time(report["freeze"][name]) for name in ("at", "since")},
+        frozen={name: _formatted_time(report["freeze"][name]) for name in ("at", "since")},
         sources=table(_SOURCES, _source_rows(report)),
         files=table(_FILES, map(_file_row, report["files"])),
         runs=table(_RUNS, map(_run_row, report["runs"])),
         tallies=table(_TALLY, _tally_rows(report["runs"])),
-        document=_embedded(report),
+        document=_embeddable_json(report),
     )
 
 
-def _embedded(report: Report) -> str:
+def _embeddable_json(report: Report) -> str:
     """Return canonical JSON on one line, in which nothing can end the element or control a terminal."""
     return printable_json(exact_json.dumps(dict(report)).decode()).replace("<", "\\u003c")
 
@@ -73,7 +75,7 @@ def _facts(report: Report) -> dict[str, str]:
     }
 
 
-def _exceptions(report: Report) -> Iterator[tuple[str, Table]]:
+def _exception_tables(report: Report) -> Iterator[tuple[str, Table]]:
     found = report["exceptions"]
     differences = ((each["resource"], each["class"], each["records"]) for each in found["differences"])
     yield "Differences that remain", table(_DIFFERENCES, differences)
@@ -160,5 +162,5 @@ def _tally_rows(runs: Sequence[Report]) -> Iterator[tuple[Cell, ...]]:
                 yield name, f"{run['run']}", *(tally["records"][term] for term in _TERMS)
 
 
-def _time(text: str) -> str:
+def _formatted_time(text: str) -> str:
     return instant_text(datetime.fromisoformat(text))

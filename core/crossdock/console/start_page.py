@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from starlette.responses import Response
 
-from crossdock.console.actions import GENERAL, permitted_actions
+from crossdock.console.action_definitions import GENERAL, permitted_action_links
+from crossdock.console.page_requests import PageRequest, page_address, tenant_page_address
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
-from crossdock.console.remedies import Remedy, next_step, remedies
-from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, worst_first
-from crossdock.console.visits import Visit, address, tenant_address
+from crossdock.console.remedies import Remedy, next_step_for_job, remedies
+from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, sort_worst_first
 from crossdock.errors import text_with_code
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 
 _COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what to do")
 _REMEDIES = ("since", "what", "what to do")
@@ -23,29 +23,31 @@ _RENEWED_S = 30
 _LABELS = {"start-job": "Start now", "stop-run": "Stop", "pause-job": "Pause", "resume-job": "Resume"}
 
 
-def show_all_tenants(visit: Visit) -> Response:
+def show_all_tenants(visit: PageRequest) -> Response:
     """Show all tenants that the person may see; of a single one, its own page."""
     console = visit.console
     if not console.tenants.of_fleet:
         (only,) = console.tenants.all()
-        return visit.redirect(tenant_address(only.name))
-    known = console.overviews.known()
-    seen = [(name, found) for name, found in known.found.items() if visit.person.role_at(name)]
-    errors = [(name, text_with_code(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
+        return visit.redirect(tenant_page_address(only.name))
+    known = console.overviews.latest_with_background_refresh()
+    seen = [(name, found) for name, found in known.found.items() if visit.person.role_at_tenant(name)]
+    errors = [
+        (name, text_with_code(error)) for name, error in known.errors.items() if visit.person.role_at_tenant(name)
+    ]
     wanted = visit.query.get("show", "")
-    shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.condition == wanted]
+    shown = [(name, found) for name, found in sort_worst_first(seen) if not wanted or found.condition == wanted]
     todo = sorted(
         (each for name, found in seen for each in remedies(name, found)),
         key=lambda each: (each.since is None, each.since or visit.now),
     )
     page = _page_number(visit.query.get("page"))
     part = shown[(page - 1) * _TENANTS_SHOWN : page * _TENANTS_SHOWN]
-    unread = sum(visit.person.role_at(name) is not None for name in known.unread)
-    return visit.show(
+    unread = sum(visit.person.role_at_tenant(name) is not None for name in known.unread)
+    return visit.render_page(
         "today.html",
         "Today",
         refreshes=2 if unread else _RENEWED_S,
-        tenants=counted(len(seen) + len(errors) + unread, "tenant"),
+        tenants=count_with_noun(len(seen) + len(errors) + unread, "tenant"),
         counts=[
             (condition, sum(found.condition is condition for _, found in seen))
             for condition in JobCondition
@@ -56,7 +58,11 @@ def show_all_tenants(visit: Visit) -> Response:
         unread=unread,
         jobs=table(
             ("tenant", *_COLUMNS),
-            ((Link(name, tenant_address(name)), *cells) for name, found in part for cells in _job_rows(name, found)),
+            (
+                (Link(name, tenant_page_address(name)), *cells)
+                for name, found in part
+                for cells in _job_rows(name, found)
+            ),
         ),
         todo=_remedies_table(todo, with_tenant=True),
         more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
@@ -65,10 +71,10 @@ def show_all_tenants(visit: Visit) -> Response:
     )
 
 
-def show_tenant(visit: Visit) -> Response:
-    name, found = visit.of_tenant.name, visit.console.overviews.read(visit.of_tenant)
+def show_tenant(visit: PageRequest) -> Response:
+    name, found = visit.required_tenant.name, visit.console.overviews.read_tenant(visit.required_tenant)
     todo = remedies(name, found)
-    return visit.show(
+    return visit.render_page(
         "today.html",
         name,
         refreshes=_RENEWED_S,
@@ -78,18 +84,18 @@ def show_tenant(visit: Visit) -> Response:
         errors=[],
         unread=0,
         jobs=table(
-            (*_COLUMNS, "actions") if visit.may(Role.OPERATOR) else _COLUMNS,
+            (*_COLUMNS, "actions") if visit.has_role(Role.OPERATOR) else _COLUMNS,
             (
-                (*cells, _action_links(visit, line)) if visit.may(Role.OPERATOR) else cells
+                (*cells, _action_links(visit, line)) if visit.has_role(Role.OPERATOR) else cells
                 for line, cells in zip(found.jobs, _job_rows(name, found), strict=bool(found.jobs))
             ),
         ),
-        actions=permitted_actions(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_action_links(visit, *((name, {}) for name in GENERAL)),
         open=[
             (
-                each.state.shown,
+                each.state.display_text,
                 each.state.meaning,
-                tenant_address(name, "records", each.state.option),
+                tenant_page_address(name, "records", each.state.option_value),
                 f"{each.number:,}",
             )
             for each in found.open
@@ -103,16 +109,16 @@ def show_tenant(visit: Visit) -> Response:
 
 def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
     if not found.jobs:
-        yield (Link("no job and no run yet", tenant_address(name)), JobCondition.NEW.value, "", "", "", "", "")
+        yield (Link("no job and no run yet", tenant_page_address(name)), JobCondition.NEW.value, "", "", "", "", "")
     for number, line in enumerate(found.jobs):
-        step = next_step(name, line, found)
+        step = next_step_for_job(name, line, found)
         total = sum(each.number for each in found.open)
         yield (
-            Link(_label(line), tenant_address(name, "runs", job=line.job)),
+            Link(_job_label(line), tenant_page_address(name, "runs", job=line.job)),
             _status_cell(name, line),
             line.business_date,
             "" if line.since is None else instant_text(line.since),
-            Link(f"{total:,}", tenant_address(name, "records")) if number == 0 and total else "",
+            Link(f"{total:,}", tenant_page_address(name, "records")) if number == 0 and total else "",
             "" if line.next_due is None else instant_text(line.next_due),
             line.progress or "has begun"
             if line.condition is JobCondition.RUNNING
@@ -122,12 +128,12 @@ def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def _label(line: JobOverview) -> str:
+def _job_label(line: JobOverview) -> str:
     """Return the name of the job, which may be one that is not in the config."""
     return line.job or (line.run and line.run.job) or "started by hand"
 
 
-def _action_links(visit: Visit, line: JobOverview) -> Sequence[Link]:
+def _action_links(visit: PageRequest, line: JobOverview) -> Sequence[Link]:
     wanted = list[tuple[str, dict[str, str]]]()
     if line.condition is JobCondition.RUNNING and line.run is not None:
         wanted.append(("stop-run", {"run": str(line.run.id)}))
@@ -138,21 +144,21 @@ def _action_links(visit: Visit, line: JobOverview) -> Sequence[Link]:
     names = [name for name, _ in wanted]
     return [
         Link(_LABELS[name], address)
-        for name, (_, address) in zip(names, permitted_actions(visit, *wanted), strict=True)
+        for name, (_, address) in zip(names, permitted_action_links(visit, *wanted), strict=True)
     ]
 
 
 def _status_cell(name: str, line: JobOverview) -> Cell:
     if line.run is None:
         return line.condition.value
-    return Link(line.condition.value, tenant_address(name, "runs", line.run.id), kind=line.condition.value)
+    return Link(line.condition.value, tenant_page_address(name, "runs", line.run.id), kind=line.condition.value)
 
 
 def _remedies_table(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
     columns = ("tenant", *_REMEDIES) if with_tenant else _REMEDIES
     rows = (
         (
-            *((Link(each.tenant, tenant_address(each.tenant)),) if with_tenant else ()),
+            *((Link(each.tenant, tenant_page_address(each.tenant)),) if with_tenant else ()),
             "" if each.since is None else instant_text(each.since),
             [each.what, each.advice] if each.advice else each.what,
             Link(each.do, each.address),
@@ -168,6 +174,6 @@ def _page_number(text: str | None) -> int:
 
 def _page_links(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
     return [
-        *([("Previous", address(page=page - 1, show=wanted))] if page > 1 else []),
-        *([("Next", address(page=page + 1, show=wanted))] if page * _TENANTS_SHOWN < number else []),
+        *([("Previous", page_address(page=page - 1, show=wanted))] if page > 1 else []),
+        *([("Next", page_address(page=page + 1, show=wanted))] if page * _TENANTS_SHOWN < number else []),
     ]

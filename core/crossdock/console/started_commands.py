@@ -130,7 +130,7 @@ class StartedCommands:
                 create_private_folder(
                     folder, "what commands have printed is kept in it", "choose another place of the state"
                 )
-            with self._locked(about, last) as lock:
+            with self._lock_unless_started(about, last) as lock:
                 started = self._start_process(
                     lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts
                 )
@@ -175,7 +175,7 @@ class StartedCommands:
         return self._read(folder)
 
     @contextmanager
-    def _locked(self, about: About, last: str) -> Iterator[BinaryIO]:
+    def _lock_unless_started(self, about: About, last: str) -> Iterator[BinaryIO]:
         path = self._lock_file(about)
         for _ in range(_TRIES):
             with open_private(path) as lock, suppress(BlockingIOError):
@@ -205,7 +205,7 @@ class StartedCommands:
                 if (found := self.get(name)) is not None:
                     yield found
 
-    def plan_of(self, name: str) -> Path:
+    def plan_path(self, name: str) -> Path:
         return self._folder / name / "plan"
 
     def output(self, name: str) -> str:

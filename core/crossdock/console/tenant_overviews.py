@@ -11,12 +11,12 @@ from enum import StrEnum
 from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, first_due_of_dates
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.scheduler.due_jobs import DueJobs
-from crossdock.services.scheduler.start_delay import StartDelay, start_delay
+from crossdock.services.scheduler.start_delay_reason import StartDelay, find_start_delay_reason
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
@@ -103,7 +103,7 @@ def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime,
     return Overview(
         (*_job_overviews(tx, jobs, now), *by_hand),
         tuple(tx.open_record_totals.by_state()),
-        sum(each.number for each in waiting),
+        sum(each.record_count for each in waiting),
         min((each.since for each in waiting), default=None),
         frozenset(each.stream for each in waiting),
         frozenset(each.stream for each in limited if each.approved_at is not None),
@@ -117,7 +117,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
     latest, paused, coming = (
         tx.scheduled_runs.latest_by_job(),
         tx.scheduled_runs.paused_jobs(),
-        DueJobs(jobs).next_due(now),
+        DueJobs(jobs).next_due_by_job(now),
     )
     for name, job in jobs.items():
         last = latest.get(name)
@@ -133,14 +133,18 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             since=missed.instant if missed else None if last is None else last.finished_at or last.started_at,
             next_due=coming.get(name),
             run=run,
-            note=_paused_by(tx, name) if condition is JobCondition.PAUSED else "" if last is None else last.note or "",
-            delay=start_delay(tx, jobs, name, missed.business_date, now) if missed else None,
+            note=_paused_by_sentence(tx, name)
+            if condition is JobCondition.PAUSED
+            else ""
+            if last is None
+            else last.note or "",
+            delay=find_start_delay_reason(tx, jobs, name, missed.business_date, now) if missed else None,
             progress=progress_text(tx, run, now) if run and condition is JobCondition.RUNNING else "",
             is_paused=name in paused,
         )
 
 
-def _paused_by(tx: Transaction, job: str) -> str:
+def _paused_by_sentence(tx: Transaction, job: str) -> str:
     found = tx.audit_log.listed(AuditFilter(action="jobs pause", subject=f"job {job}"), limit=1)
     return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
 
@@ -182,7 +186,7 @@ def _condition_of_status(status: str) -> JobCondition:
     }.get(status, JobCondition.FAILED)
 
 
-def worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overview]]:
+def sort_worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overview]]:
     order = list(JobCondition)
     return sorted(found, key=lambda each: (order.index(each[1].condition), each[0]))
 
@@ -215,17 +219,17 @@ class Overviews:
         if thread is not None:
             thread.join()
 
-    def read(self, tenant: Tenant) -> Overview:
+    def read_tenant(self, tenant: Tenant) -> Overview:
         """Read one now. Raises ConfigError or StateError."""
         jobs, problem = dict[str, JobConfig](), ""
         try:
             jobs |= tenant.project().jobs
         except CrossdockError as error:
             problem = text_with_code(error)  # the state is shown although the config is wrong
-        with self._tenants.reading(tenant) as tx:
+        with self._tenants.read_transaction(tenant) as tx:
             return read_overview(tx, jobs, self._clock.now(), problem)
 
-    def known(self) -> KnownOverviews:
+    def latest_with_background_refresh(self) -> KnownOverviews:
         """Return what is known of all tenants. They are read again if the last reading ended a while ago."""
         names = [each.name for each in self._tenants.all()]
         with self._lock:
@@ -249,7 +253,7 @@ class Overviews:
                 if self._closing:
                     return
                 try:
-                    found = self.read(tenant)
+                    found = self.read_tenant(tenant)
                 except CrossdockError as error:
                     with self._read:
                         self._found.pop(tenant.name, None)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from crossdock.config import state_location
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.services.fleet import tenant_files
+from crossdock.services.fleet import tenant_config_watch
 from crossdock.state import PinnedTenant, State, StateUrl, Transaction
 
 _IN_ADDRESSES = re.compile(r"[A-Za-z0-9._-]+")
@@ -32,17 +32,17 @@ class Tenant(Struct):
     _loaded: tuple[FileStamp, Project] | None = None
 
     @property
-    def config(self) -> Path:
+    def config_path(self) -> Path:
         return self.files[-1]
 
-    def stamp(self) -> FileStamp:
+    def config_files_stamp(self) -> FileStamp:
         """Return what changes with the config files."""
         return tuple(map(_file_stamp, self.files))
 
     def project(self) -> Project:
         """Return the loaded config, which is loaded again once a file has changed. Raises ConfigError."""
         with self._lock:
-            stamp = self.stamp()
+            stamp = self.config_files_stamp()
             if self._loaded is None or self._loaded[0] != stamp:
                 self._loaded = stamp, project.load(*self.files)
             return self._loaded[1]
@@ -52,12 +52,16 @@ class Tenant(Struct):
 
         With *waits_s*, open it to write short transactions, which wait so long for others.
         """
-        place = self._state_place()
+        place = self._locate_state()
         return State(*place, read_only=True) if waits_s is None else State(*place, waits_s=waits_s)
 
-    def _state_place(self) -> tuple[StateUrl, PinnedTenant]:
+    def _locate_state(self) -> tuple[StateUrl, PinnedTenant]:
         known = self._loaded
-        found = None if known is not None and known[0] == self.stamp() else state_location.locate_state(*self.files)
+        found = (
+            None
+            if known is not None and known[0] == self.config_files_stamp()
+            else state_location.locate_state(*self.files)
+        )
         if found is None:
             loaded = self.project()
             found = loaded.state_url, loaded.pinned_tenant
@@ -89,14 +93,14 @@ class Tenants:
         return known or next((each for each in self.all() if each.name == name), None)
 
     @contextmanager
-    def reading(self, tenant: Tenant) -> Iterator[Transaction]:
+    def read_transaction(self, tenant: Tenant) -> Iterator[Transaction]:
         """Read the state of *tenant* in one transaction, which neither waits for a run nor delays one.
 
         Raises ConfigError or StateError.
         """
         state = self._take_open_state(tenant)
         try:
-            with state.opened.read_only() as tx:
+            with state.opened.begin_read_only() as tx:
                 yield tx
         finally:
             self._return_open_state(tenant, state)
@@ -109,7 +113,7 @@ class Tenants:
 
     def _take_open_state(self, tenant: Tenant) -> _OpenState:
         """Take an open state out of those that nobody uses now, or open it."""
-        stamp = tenant.stamp()
+        stamp = tenant.config_files_stamp()
         with self._lock:
             known = self._states.pop(tenant.name, None)
         if known is not None and known.stamp == stamp and known.opened.is_same_file():
@@ -149,7 +153,7 @@ def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     def find() -> dict[str, tuple[Path, ...]]:
         return {
             path.stem: (*base, path)
-            for path in map(Path.absolute, tenant_files.find_config_files(pattern))
+            for path in map(Path.absolute, tenant_config_watch.find_config_files(pattern))
             if path not in base
         }
 

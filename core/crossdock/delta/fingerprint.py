@@ -35,7 +35,7 @@ def seed_of(column: str, version: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"{version}|{column}".encode(), digest_size=8).digest(), "big")
 
 
-def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
+def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
     """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed."""
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
     seeds = {name: seed_of(name, version) for name in columns}
@@ -43,7 +43,7 @@ def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Ex
     return reduce(add, hashes)
 
 
-def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
+def group_fingerprints(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
     """Compute a fingerprint per group as a multiset of rows, with its lowest `LINE` and the maxima of others."""
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
     others = [pl.col(name) for name in rows.columns if name not in {key, fingerprint, LINE}]

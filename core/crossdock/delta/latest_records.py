@@ -15,9 +15,15 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, order_positions
-from crossdock.delta.order_positions import TimeNotations
-from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_after_last_deletion
+from crossdock.delta import fingerprint, order_by_positions
+from crossdock.delta.changed_record_reading import (
+    KeyedRecord,
+    read_records_of_unit,
+    records_from_held_rows,
+    rows_after_last_deletion,
+)
+from crossdock.delta.order_by_positions import TimeNotations
+from crossdock.delta.rereadable_source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.row_preparation import (
     BEFORE,
     DELETED,
@@ -29,21 +35,20 @@ from crossdock.delta.row_preparation import (
     SKIP,
     UNIT,
     RowsWithoutKey,
+    compute_keys,
     filter_names,
     is_added_column,
-    keys_only,
     prepare,
     rows_with_keys,
     split_by_key,
 )
-from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
-from crossdock.mapping.ordering import as_order_by
-from crossdock.mapping.own_external_ids import NOT_OURS
+from crossdock.mapping.external_id_recognition import NOT_OURS
+from crossdock.mapping.row_order_columns import as_order_by
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
-from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, cells_named, internal_column, with_paths
+from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, cells_named, internal_column_name, with_path_columns
 from crossdock.values.tally import Tally
 
 EXAMPLES = 5
@@ -92,7 +97,7 @@ class RepeatedRows:
         return RepeatedKeys(self._number, tuple(examples))
 
 
-def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
+def refuse_contradicting_duplicates(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
     """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted."""
     differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
     if differing.height:
@@ -130,7 +135,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     return sum(part[KEY_HASH].n_unique() for (part,) in split_by_key(keys)) == keys.height
 
 
-ROWS = internal_column("rows")
+ROWS = internal_column_name("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
 _POSITIONS = {KEY_HASH: fingerprint.HASH, UNIT: pl.UInt32, LINE: pl.UInt32, POSITION: pl.String}
@@ -192,7 +197,7 @@ class LatestRecords:
             begins = self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
             tally.parts.update(batch.left_out)
-            is_small = begins and self._small.accepts(batch)
+            is_small = begins and self._small.is_small_enough(batch)
             parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
                 self._add_small_batches(tally, advance)
@@ -238,7 +243,7 @@ class LatestRecords:
                 message, where=batch.source, hint=f"the key is {', '.join(names)}", code="deleted_keys_wrong"
             )
         cells = pl.DataFrame(batch.deleted, schema=dict.fromkeys(names, pl.String), orient="row")
-        keys = keys_only(self._stream, batch.source, cells)
+        keys = compute_keys(self._stream, batch.source, cells)
         frame = cells.with_columns(keys).with_columns(
             pl.lit(0, pl.UInt64).alias(LINE), pl.lit(value=True).alias(DELETED)
         )
@@ -246,7 +251,9 @@ class LatestRecords:
         if self._stream.own_keys is not None:
             tally.rows_filtered[NOT_OURS] += frame[KEY].null_count()
             frame = frame.filter(pl.col(KEY).is_not_null())
-        frame = frame.with_columns(fingerprint.of_rows(names, "", "xxh3_64").alias(FP))  # for those without a key
+        frame = frame.with_columns(
+            fingerprint.row_fingerprints(names, "", "xxh3_64").alias(FP)
+        )  # for those without a key
         frame = self._reject_rows_without_key(frame, tally)
         self._parts.append(self._as_candidates(frame))
 
@@ -276,7 +283,7 @@ class LatestRecords:
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
-        return self.suspicious.checked(self._units[-1].source, frame)
+        return self.suspicious.examine_rows(self._units[-1].source, frame)
 
     def _count_changed_external_ids(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
@@ -325,7 +332,9 @@ class LatestRecords:
             deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
             self._rows_before_deletion += read.height - deleted - rows.height
             rows = rows.drop(DELETED, strict=False)
-            grouped = fingerprint.of_groups(rows, KEY_HASH, FP, self._stream.fingerprint).rename({"rows": ROWS})
+            grouped = fingerprint.group_fingerprints(rows, KEY_HASH, FP, self._stream.fingerprint).rename(
+                {"rows": ROWS}
+            )
             self._parts.append(self._as_candidates(grouped))
             self._group = []
 
@@ -352,8 +361,8 @@ class LatestRecords:
             stream = self._stream
             is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
             if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
-                refuse_contradictions(competing, self.place)
-            if self._has_any_order:
+                refuse_contradicting_duplicates(competing, self.place)
+            if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
@@ -367,7 +376,7 @@ class LatestRecords:
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
 
     @property
-    def _has_any_order(self) -> bool:
+    def _is_ordered_by_cursor_only(self) -> bool:
         """Whether a list of changes has no order, so that only the cursor tells which row of a key is the newest."""
         cursor = self._stream.cursor
         return cursor is not None and not cursor.sorted and not self._stream.order_by
@@ -379,11 +388,11 @@ class LatestRecords:
         differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1)
         for number in differing[UNIT].unique():
             unit, of_unit = self._units[number], pl.lit(number, pl.UInt32).alias(UNIT)
-            for frame in unit.rows():
-                rows = prepare(self._stream, unit.source, with_paths(frame, [cursor.column]))
+            for frame in unit.read_rows():
+                rows = prepare(self._stream, unit.source, with_path_columns(frame, [cursor.column]))
                 if cursor.column in rows.columns:
                     rows = rows.filter(pl.col(SKIP).is_null()).join(differing, on=KEY_HASH, how="semi")
-                    at = order_positions.of_column(cursor, rows).alias(POSITION)
+                    at = order_by_positions.column_positions(cursor, rows).alias(POSITION)
                     found.append(rows.select(KEY_HASH, of_unit, pl.col(LINE).cast(pl.UInt32), at))
         if not self._stream.group_by:
             return competing.join(pl.concat(found), on=[KEY_HASH, UNIT, LINE], how="left")
@@ -410,9 +419,9 @@ class LatestRecords:
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
         """Return the keys that were listed several times. The rows of one group are one listing."""
-        return self._repeated.repeated_keys(self.records, self.place, with_examples=with_examples)
+        return self._repeated.repeated_keys(self.read_records, self.place, with_examples=with_examples)
 
-    def digest(self, more: bytes) -> str:
+    def digest_of_latest(self, more: bytes) -> str:
         """Hash `latest`, independent of its order, with the stream's version and *more*."""
         ordered = self.latest.select(KEY_HASH, FP).sort(KEY_HASH)
         summed = hashlib.sha256(self._stream.version.encode())
@@ -429,26 +438,26 @@ class LatestRecords:
         """Read all rows. Return those of *keys* that the filtered ones have, and how many of these have no key."""
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
-            for frame in unit.rows():
+            for frame in unit.read_rows():
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
                 without_key += self._count_changed_external_ids(skipped)
         return pl.concat(found), without_key
 
-    def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
+    def read_records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
         ordered, start = chosen.sort(UNIT, LINE), 0
         runs = ordered[UNIT].rle().struct.unnest().iter_rows()
-        for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].holder)):
+        for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].rows_holder)):
             lengths, units = zip(*of_holder, strict=True)
             wanted = ordered.slice(start, sum(lengths))  # without a copy, which `group_by` would make
             start += sum(lengths)
             unit = self._units[units[0]]
             if unit.block is None:
-                yield from keyed_records(self._stream, self._name, unit, wanted)
+                yield from read_records_of_unit(self._stream, self._name, unit, wanted)
             else:
                 sources = [self._units[each].source for each in wanted[UNIT]]
-                yield from held_records(self._stream, self._name, unit.block, wanted, sources)
+                yield from records_from_held_rows(self._stream, self._name, unit.block, wanted, sources)
 
 
 class SuspiciousCells:
@@ -458,7 +467,7 @@ class SuspiciousCells:
         self._stream, self._limit = stream, stream.suspicious
         self.found: list[Suspicion] = []
 
-    def checked(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+    def examine_rows(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
         """Return *rows* after examining the columns that the stream uses, or all if it may use any."""
         if self._limit is None:
             return rows
@@ -466,12 +475,14 @@ class SuspiciousCells:
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
         for each in suspicious_cells(rows, [name for name in names if name != JSON and not is_added_column(name)]):
             self.found.append(each)
-            if self.number > self._limit.at_most:
+            if self.cell_count > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."
-                message = f"{self.number:,} suspicious cells, and at most {self._limit.at_most:,} are accepted; {each}"
+                message = (
+                    f"{self.cell_count:,} suspicious cells, and at most {self._limit.at_most:,} are accepted; {each}"
+                )
                 raise RefusedError(message, where=f"{source}:{each.line}", hint=hint, code="cells_suspicious")
         return rows
 
     @property
-    def number(self) -> int:
+    def cell_count(self) -> int:
         return sum(each.cells for each in self.found)

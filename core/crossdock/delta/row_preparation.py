@@ -10,11 +10,11 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, order_positions
+from crossdock.delta import fingerprint, order_by_positions
 from crossdock.errors import RefusedError
-from crossdock.mapping.ordering import OrderBy, as_order_by
-from crossdock.mapping.own_external_ids import NOT_OURS, Ours
+from crossdock.mapping.external_id_recognition import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_matching_filter
+from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.record_keys import MAX_KEY_BYTES
 from crossdock.values.records import (
@@ -24,20 +24,20 @@ from crossdock.values.records import (
     Record,
     cells_named,
     column_named,
-    internal_column,
-    is_internal,
-    with_paths,
+    internal_column_name,
+    is_internal_column,
+    with_path_columns,
 )
 
-KEY, KEY_HASH, SKIP = internal_column("key"), internal_column("key_hash"), internal_column("skip")
+KEY, KEY_HASH, SKIP = internal_column_name("key"), internal_column_name("key_hash"), internal_column_name("skip")
 FP, POSITION, SAME, DELETED = (
-    internal_column("fp"),
-    internal_column("position"),
-    internal_column("same"),
-    internal_column("deleted"),
+    internal_column_name("fp"),
+    internal_column_name("position"),
+    internal_column_name("same"),
+    internal_column_name("deleted"),
 )
-UNIT, _OURS = internal_column("unit"), internal_column("ours")
-BEFORE = internal_column("before:")
+UNIT, _OURS = internal_column_name("unit"), internal_column_name("ours")
+BEFORE = internal_column_name("before:")
 """The prefix of columns with the cells before repairs."""
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
@@ -70,7 +70,7 @@ def prepare(
     prepared = frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame, plain),
         _matching_filter_name(stream, incomplete).alias(SKIP),
-        fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
+        fingerprint.row_fingerprints(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
@@ -101,19 +101,19 @@ def _with_keys_in_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.Dat
 
 
 def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(order_positions.of_rows(order_by, frame)).alias(POSITION)
+    return pl.when(~incomplete).then(order_by_positions.row_positions(order_by, frame)).alias(POSITION)
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     frame, plain = _repaired(
-        stream, _with_keys_in_external_ids(stream.own_keys, with_paths(frame, stream.used_columns))
+        stream, _with_keys_in_external_ids(stream.own_keys, with_path_columns(frame, stream.used_columns))
     )
     return frame.with_columns(_key_columns(stream, frame, plain))
 
 
-def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns; null for records of others."""
-    frame = with_paths(frame, stream.key)
+    frame = with_path_columns(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
         raise RefusedError(
             f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source, code="column_missing"
@@ -124,7 +124,7 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
 
 def is_added_column(column: str) -> bool:
     """Return whether a column of prepared rows does not come from their source."""
-    return column == LINE or is_internal(column)
+    return column == LINE or is_internal_column(column)
 
 
 def split_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -183,7 +183,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
 def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
     needed = stream.used_columns
     try:
-        frame = with_paths(frame, needed)
+        frame = with_path_columns(frame, needed)
     except ValueError:
         message = f"column {JSON!r} contains text that is not JSON"
         raise RefusedError(

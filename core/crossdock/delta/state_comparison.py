@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import polars as pl
 from msgspec import Struct
 
-from crossdock.delta import fingerprint, order_positions
+from crossdock.delta import fingerprint, order_by_positions
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -71,7 +71,7 @@ class Delta(Struct):
     postponed: int = 0
     known: int = 0
 
-    def count(self, tally: Tally) -> None:
+    def add_to_tally(self, tally: Tally) -> None:
         """Count the records that need no decision, and the waiting ones that are replaced."""
         tally.count("unchanged", self.unchanged)
         tally.count("rejected", self.refused)
@@ -100,14 +100,14 @@ def compare(
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # keys are unique in both
-        found.gone = not_listed(known, latest)
+        found.gone = keys_not_listed(known, latest)
     if len(found.deleted):  # the dead letter of its own removal stays
         removals = {each.key_hash for each in dead_letters if each.step == "remove"} & set(found.deleted.to_list())
         found.cured = [key for key in found.cured if key not in removals]
     return found
 
 
-def not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
+def keys_not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
     parts = split_by_key(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
@@ -160,11 +160,13 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        older = (pl.col(POSITION) < pl.col(position)) & order_positions.comparable(POSITION, position)
+        older = (pl.col(POSITION) < pl.col(position)) & order_by_positions.are_comparable(POSITION, position)
         return flag(older, position, POSITION)
 
     def in_another_zone(position: str) -> pl.Expr:
-        differs = order_positions.zones_differ(POSITION, position) & order_positions.comparable(POSITION, position)
+        differs = order_by_positions.zones_differ(POSITION, position) & order_by_positions.are_comparable(
+            POSITION, position
+        )
         return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)
@@ -269,7 +271,7 @@ class KeyOrder:
         found.append(_false_series(rows.height - done))
         return pl.concat(found)
 
-    def new_order(self, keys: pl.Series, known: int) -> pl.Series | None:
+    def order_if_changed(self, keys: pl.Series, known: int) -> pl.Series | None:
         """Return *keys* if too many of the *known* ones are out of order; None otherwise, and after a first load."""
         new = len(keys) - known
         return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys

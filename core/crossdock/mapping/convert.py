@@ -38,7 +38,7 @@ def decimal(
 
     Zeros around these digits, and white space around the number, are ignored.
     """
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).decimal)
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).parse_decimal)
 
 
 def integer(
@@ -52,7 +52,7 @@ def integer(
     factor: Decimal | int = 1,
 ) -> int:
     """Return a whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).integer)
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).parse_integer)
 
 
 def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
@@ -64,7 +64,7 @@ def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
 
 def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
     """Return a calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``."""
-    return TimeFormat(layout).day(text(row, column), column)
+    return TimeFormat(layout).parse_day(text(row, column), column)
 
 
 def instant(
@@ -88,7 +88,7 @@ def instant(
     Raises:
         RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
-    return TimeFormat(layout, timezone, ambiguous, hour_24).instant(text(row, column), column)
+    return TimeFormat(layout, timezone, ambiguous, hour_24).parse_instant(text(row, column), column)
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:

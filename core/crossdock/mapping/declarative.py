@@ -17,14 +17,14 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, lookups_and_joins
+from crossdock.mapping.cells_by_json_path import JsonCells, common_parent_path, lists_read_by_number
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
-from crossdock.mapping.json_cells import JsonCells, common_parent_path, lists_read_by_number
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, finding_at
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, finding_about_key
 from crossdock.values.json_paths import CUT, MISSING, at_path, at_path_or_error, column_text, exact_number, is_list_cut
 from crossdock.values.records import ELEMENT, JSON, Record
 
@@ -131,7 +131,7 @@ def _check_one_form(value: Any) -> Any:
         return value
     given = [form for form in _FORMS.values() if form in value]
     if len(given) > 1:
-        raise finding_at((given[1],), f"cannot be used with {given[0]}: a member has one form")
+        raise finding_about_key((given[1],), f"cannot be used with {given[0]}: a member has one form")
     if not given and _nearest_form(value) is None:
         raise PydanticCustomError("unknown_form", _NONE_OF_THEM, {"forms": ", ".join(_FORMS.values())})
     return value
@@ -197,7 +197,7 @@ class When(ConfigModel):
 
     def compile(self) -> Value:
         condition = self.when.predicate()
-        then, otherwise = _compile(self.then), _compile(self.otherwise)
+        then, otherwise = _compile_form(self.then), _compile_form(self.otherwise)
         place = common_parent_path(self.columns()) if self._is_optional_object else None
 
         def value(row: Row) -> Any:
@@ -327,9 +327,9 @@ class Each(ConfigModel):
     def _check_options(self) -> Self:
         for number_of, further in enumerate(self.also or ()):
             if isinstance(further, Each) and (further.of is None or further.also or further.total or further.single):
-                raise finding_at(("also", number_of), "needs of, and has no also, total or single of its own")
+                raise finding_about_key(("also", number_of), "needs of, and has no also, total or single of its own")
         if self.total is not None and not set(_AMOUNT) <= set(self.each):
-            raise finding_at(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
+            raise finding_about_key(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
         return self
 
     def columns(self) -> Iterator[str]:
@@ -355,7 +355,9 @@ class Each(ConfigModel):
 
     def compile_each(self, member: str) -> _CompiledEach:
         wanted = _accept_any_row if self.where is None else self.where.predicate()
-        also = [each.compile_each(member) if isinstance(each, Each) else _compile(each) for each in self.also or ()]
+        also = [
+            each.compile_each(member) if isinstance(each, Each) else _compile_form(each) for each in self.also or ()
+        ]
         total = None if self._total is None else self._total.compile_comparison(member)
         return _CompiledEach(member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single))
 
@@ -375,7 +377,7 @@ _FORMS: dict[type[ConfigModel], str] = {
 }  # fmt: skip
 
 
-def _compile(form: Any) -> Value:
+def _compile_form(form: Any) -> Value:
     if form is None or isinstance(form, _CONSTANTS):
         return lambda _row: form
     value: Value = (FromColumn(from_=form) if isinstance(form, str) else form).compile()
@@ -383,7 +385,7 @@ def _compile(form: Any) -> Value:
 
 
 def _compile_members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
-    compiled = [(name, _compile(form)) for name, form in forms.items()]
+    compiled = [(name, _compile_form(form)) for name, form in forms.items()]
 
     def build(row: Row) -> dict[str, Any]:
         return {name: member for name, value in compiled if (member := value(row)) is not None}
@@ -441,7 +443,7 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     return [one for outer_place, each in elements for one in _elements_at(each, inner, f"{outer_place}.") or ()]
 
 
-def elements_of(document: Any, path: str) -> list[Any]:
+def list_elements_at_path(document: Any, path: str) -> list[Any]:
     """Return the elements that ``of: path`` takes; none where something else than a list is."""
     try:
         return [element for _, element in _elements_at(document, path) or ()]

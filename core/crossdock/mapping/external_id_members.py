@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.own_external_ids import external_id_of, normalized_external_id
+from crossdock.mapping.external_id_recognition import external_id_of, normalized_external_id
 from crossdock.values.json_paths import MISSING, find_at_pointer
 
 _FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")
@@ -44,21 +44,23 @@ class NameMembers(Struct, frozen=True):
                 raise ValueError("name_parts and name_form need a character such as : or / between two values")
 
     @property
-    def key_parts(self) -> int:
+    def key_part_count(self) -> int:
         """How many parts a key must have; 0 for any number, if the members do not divide it."""
         return len({each for form in self.forms.values() for each in _FIELD.findall(form) if "." in each})
 
     def members_of_key(self, namespace: str, key: str) -> dict[str, str]:
         """Return the members of a record. Raises RecordError if the key has another number of parts."""
         parts = key.split("|")
-        if self.key_parts and len(parts) != self.key_parts:
-            raise RecordError("invalid_draft", f"the record key has {len(parts)} parts instead of {self.key_parts}")
+        if self.key_part_count and len(parts) != self.key_part_count:
+            raise RecordError(
+                "invalid_draft", f"the record key has {len(parts)} parts instead of {self.key_part_count}"
+            )
         values = {"namespace": namespace, "key": key} | {f"key.{number}": part for number, part in enumerate(parts)}
         return {name: _FIELD.sub(lambda found: values[found[1]], form) for name, form in self.forms.items()}
 
     def members_of_external_id(self, name: str) -> dict[str, str]:
         """Return the members of a record with this external id."""
-        values = _values_in(self.whole, name) or {"key": name}
+        values = _field_values_in(self.whole, name) or {"key": name}
         return self.members_of_key(values.get("namespace", ""), values["key"])
 
     def name_in(self, record: Any) -> Any:
@@ -69,7 +71,7 @@ class NameMembers(Struct, frozen=True):
         values = dict[str, str]()
         for name, form in self.forms.items():
             text = held.get(name)
-            found = _values_in(form, text) if isinstance(text, str) else None
+            found = _field_values_in(form, text) if isinstance(text, str) else None
             if found is None or any(values.get(field, value) != value for field, value in found.items()):
                 return None
             values |= found
@@ -95,7 +97,7 @@ def _has_other_text(record: Mapping[str, Any], members: Mapping[str, str]) -> bo
     )
 
 
-def _values_in(form: str, text: str) -> dict[str, str] | None:
+def _field_values_in(form: str, text: str) -> dict[str, str] | None:
     """Return the values of the fields of *form* in *text*, or None if it does not have this form."""
     pieces = _FIELD.split(form)  # literals and names of fields by turns
     fields = pieces[1::2]

@@ -24,8 +24,8 @@ from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, GivenText, finding_at
-from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, find_minor_unit
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, GivenText, finding_about_key
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, find_minor_unit_digits
 from crossdock.values.json_paths import column_text, is_empty_value
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.values.time_zones import check_zone_name
@@ -126,7 +126,7 @@ class FromColumn(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise finding_at((name,), problem)
+                raise finding_about_key((name,), problem)
         return self
 
     def _minor_units_problem(self) -> str | None:
@@ -176,7 +176,7 @@ class FromColumn(ConfigModel):
                 return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
             case "instant":
                 times = TimeFormat(self.format, self.timezone, self.ambiguous, self.hour_24)
-                return lambda row: times.instant(convert.text(row, column), column)
+                return lambda row: times.parse_instant(convert.text(row, column), column)
             case "boolean":
                 return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
 
@@ -191,16 +191,16 @@ class FromColumn(ConfigModel):
     def _decimals(self, row: Row) -> int | None:
         if self.minor_units is None:
             return self.decimals
-        if (known := find_minor_unit(self.minor_units)) is not None:
+        if (known := find_minor_unit_digits(self.minor_units)) is not None:
             return known
-        found = find_minor_unit((row[self.minor_units] or "").strip().upper())
+        found = find_minor_unit_digits((row[self.minor_units] or "").strip().upper())
         if found is None:
             raise RecordError("bad_value", "is not a currency with minor units (ISO 4217)", pointer=self.minor_units)
         return found
 
     def columns(self) -> Iterator[str]:
         yield self.from_
-        if self.minor_units is not None and find_minor_unit(self.minor_units) is None:
+        if self.minor_units is not None and find_minor_unit_digits(self.minor_units) is None:
             yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.values.config_models import ConfigModel, duration_schema, is_duration, parse_duration
+from crossdock.values.config_base_types import ConfigModel, duration_schema, is_duration, parse_duration
 from crossdock.values.records import Reason, Record
 
 MAX_SHOWN = 3  # places of rows in a message

@@ -49,7 +49,7 @@ class NumberFormat(Struct, frozen=True):
         if self.thousands == self.decimal_mark:
             raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}")
 
-    def decimal(self, text: str) -> Decimal:
+    def parse_decimal(self, text: str) -> Decimal:
         """Return the number without zeros after the fourth decimal. Raises ValueError if it cannot be read exactly."""
         sign, unsigned = self._split_sign(text.strip())
         whole, fraction = self._whole_and_fraction(unsigned)
@@ -69,17 +69,17 @@ class NumberFormat(Struct, frozen=True):
     def _whole_and_fraction(self, unsigned: str) -> tuple[str, str]:
         if self.decimals is not None:
             if not _DIGITS.fullmatch(unsigned):
-                raise ValueError(f"is not a number with {self._described()}")
+                raise ValueError(f"is not a number with {self._description()}")
             digits = unsigned.lstrip("0").zfill(self.decimals)
             return digits[: len(digits) - self.decimals], digits[len(digits) - self.decimals :]
         match = _number_pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
         if not match or not (match["whole"] or match["fraction"]):
-            raise ValueError(f"is not a number with {self._described()}")
+            raise ValueError(f"is not a number with {self._description()}")
         return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
 
-    def integer(self, text: str) -> int:
+    def parse_integer(self, text: str) -> int:
         """Return the whole number, which may have zeros after the decimal mark."""
-        number = self.decimal(text)
+        number = self.parse_decimal(text)
         if number != (whole := int(number)):
             raise ValueError("is not a whole number")
         return whole
@@ -107,7 +107,7 @@ class NumberFormat(Struct, frozen=True):
             raise ValueError(_TOO_LONG)
         return rounded
 
-    def _described(self) -> str:
+    def _description(self) -> str:
         thousands = f"thousands mark {self.thousands!r}" if self.thousands else "no thousands marks"
         signs = {
             "leading": "a leading sign",

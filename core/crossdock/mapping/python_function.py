@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.values.author_code import MODULE_PREFIX, brief, is_interruption, masked_text
+from crossdock.values.author_code_errors import MODULE_PREFIX, is_interruption, masked_error_text, shortened_text
 from crossdock.values.config_file import MAX_BYTES
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.records import Record
@@ -74,7 +74,9 @@ def _import_module(path: Path, content: bytes, digest: str) -> Any:
         if is_interruption(error):
             raise
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _error_line(error, path)
-        raise ValueError(f"{path}:{line or 1} raised {brief(type(error).__name__)}: {masked_text(error)}") from None
+        raise ValueError(
+            f"{path}:{line or 1} raised {shortened_text(type(error).__name__)}: {masked_error_text(error)}"
+        ) from None
     return module
 
 

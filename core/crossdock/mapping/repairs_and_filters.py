@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
-from crossdock.values.config_models import ConfigModel, GivenText
+from crossdock.values.config_base_types import ConfigModel, GivenText
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.records import column_named
 

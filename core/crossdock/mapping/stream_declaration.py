@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, Tag
 from pydantic_core import PydanticCustomError
 
-from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.own_external_ids import Ours
+from crossdock.mapping.external_id_recognition import Ours
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
+from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.resources import ActionName, ResourceName
+from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key, text_matching
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.config_models import ConfigModel, Name, finding_at, text_matching
 from crossdock.values.records import Empty
 
 Mode = Literal["snapshot", "incremental", "append"]
@@ -98,7 +98,7 @@ EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
-def second_reading_problem(
+def reread_and_open_until_problem(
     mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the key to correct and the reason, or None. *finds_deleted* names another way to find deletions."""
@@ -165,15 +165,17 @@ def destination_type(resource: str | None, to: str, targets: Destinations) -> Re
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
-            raise finding_at(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
+            raise finding_about_key(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
         return WRITTEN[resource]
     if resource is not None:
-        raise finding_at(("resource",), f"cannot be set: to names the resource, {to}")
+        raise finding_about_key(("resource",), f"cannot be set: to names the resource, {to}")
     if connection not in targets:
         known = ", ".join(sorted(targets)) or "none"
-        raise finding_at(("to",), f"no connection {connection!r} is a target; targets: {known}")
+        raise finding_about_key(("to",), f"no connection {connection!r} is a target; targets: {known}")
     if name not in targets[connection]:
-        raise finding_at(("to",), unknown_key_message(name, list(targets[connection])).replace("key", "resource", 1))
+        raise finding_about_key(
+            ("to",), unknown_key_message(name, list(targets[connection])).replace("key", "resource", 1)
+        )
     return targets[connection][name]
 
 
@@ -195,7 +197,7 @@ def reads_problem(declared: StreamDeclaration, reads: str | None, targets: Desti
     return None if len(declared.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
-def empty_problem(mode: Mode, empty: Empty) -> str | None:
+def empty_export_problem(mode: Mode, empty: Empty) -> str | None:
     """Return why an empty export cannot be treated as *empty* says, or None."""
     if empty == "all_gone" and mode != "snapshot":
         return "all_gone needs mode: snapshot, which lists everything"

@@ -16,16 +16,16 @@ from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.run_context import READS, SourceContext, run_folder
+from crossdock.reading.sources.run_context import READS, SourceContext, create_run_folder
 from crossdock.resources import ResourceName
-from crossdock.runs.adoption_index import LiveReader
+from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_matches
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 EXAMPLES = 1_000  # at most, of each stream and kind
 _HALF = (1 << 64) - 1  # half of a key hash: enough to compare, and 8 bytes in memory
@@ -52,7 +52,7 @@ class PlannedCreates:
             self._values[stream].append(operation.after.get(member))
             self._texts[stream].append(operation.identity.key)
 
-    def values(self, stream: str) -> Sequence[str | None]:
+    def member_values(self, stream: str) -> Sequence[str | None]:
         return self._values[stream]
 
     def key_texts(self, stream: str) -> Sequence[str]:
@@ -107,9 +107,9 @@ def find_already_on_platform(
     """Compare the planned *creates* with the platform, which lists all records of their resources for that."""
     with ExitStack() as stack:
         state = stack.enter_context(closing(project.open_state(read_only=True)))
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             bucket_state = tx.buckets.get(PLATFORM)
-        work, limits = run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
+        work, limits = create_run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
         names = list(streams)
         named = _match_by_external_id(project, names, creates, run)
@@ -138,16 +138,18 @@ def _match_by_member(
         found = named.get(keys[number])
         return None if found is None else found.target_id
 
-    LiveReader(project.platform, run, state, project.scope_by_stream[name], creates.members[name]).read(index)
+    AdoptableRecordReader(
+        project.platform, run, state, project.scope_by_stream[name], creates.members[name]
+    ).read_changes_into_index(index)
     index.sort()
-    counts = count_matches(index, creates.values(name), creates.members[name], decided, holder)
+    counts = count_matches(index, creates.member_values(name), creates.members[name], decided, holder)
     return MatchedByMember(counts, taken_over, ambiguous)
 
 
 def _conflicting_keys(
     project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, MatchedByMember]
 ) -> list[str]:
-    if name in project.adopting_streams:
+    if name in project.streams_adopting_by_external_id:
         return []
     if name not in matched:
         return sorted(each.key for each in named.values())

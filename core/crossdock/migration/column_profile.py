@@ -93,13 +93,13 @@ def _dates_of(values: pl.DataFrame) -> pl.DataFrame:
     parts = pl.col(VALUE).str.extract_groups(_DAY_PARTS)
     first, second, third = (parts.struct.field(str(number)) for number in (1, 2, 3))
     year_first, year_last = first.str.len_chars() == 4, third.str.len_chars() == 4
-    in_order = _date(first, second, third)
-    turned = pl.coalesce(_date(third, second, first), _date(third, first, second))
+    in_order = _date_expression(first, second, third)
+    turned = pl.coalesce(_date_expression(third, second, first), _date_expression(third, first, second))
     day = pl.when(year_first).then(in_order).when(year_last).then(turned)
     return days.filter(year_first != year_last).with_columns(day.alias("date"))
 
 
-def _date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
+def _date_expression(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
     return pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-").str.to_date(
         "%Y-%m-%d", strict=False
     )
@@ -112,7 +112,7 @@ EXACT = 8192
 _ALL = 1 << 64
 
 
-def _no_hashes() -> pl.Series:
+def _empty_hash_series() -> pl.Series:
     return pl.Series(dtype=pl.UInt64)
 
 
@@ -123,16 +123,16 @@ class DistinctCount(Struct):
     ascending, without repetition.
     """
 
-    smallest: pl.Series = field(default_factory=_no_hashes)
+    smallest: pl.Series = field(default_factory=_empty_hash_series)
     more: bool = False
 
     @classmethod
-    def of_hashes(cls, hashes: pl.Series) -> DistinctCount:
+    def from_hashes(cls, hashes: pl.Series) -> DistinctCount:
         made = cls()
-        made.add(cls(hashes))
+        made.merge(cls(hashes))
         return made
 
-    def add(self, other: DistinctCount) -> None:
+    def merge(self, other: DistinctCount) -> None:
         both = pl.concat([self.smallest, other.smallest]).unique().sort()
         self.more = self.more or other.more or len(both) > EXACT
         self.smallest = both.head(EXACT)
@@ -162,7 +162,7 @@ class FindingExamples(Struct):
     cells: int = 0
     examples: list[Cell] = field(default_factory=list)
 
-    def add(self, other: FindingExamples) -> None:
+    def merge(self, other: FindingExamples) -> None:
         self.cells += other.cells
         known = {each.value for each in self.examples}
         self.examples = [*self.examples, *(each for each in other.examples if each.value not in known)][:EXAMPLES]
@@ -189,8 +189,8 @@ class ColumnProfile(Struct):
     largest: str = ""
     findings: dict[Finding, FindingExamples] = field(default_factory=dict)
 
-    def add(self, other: ColumnProfile) -> None:
-        self.distinct.add(other.distinct)
+    def merge(self, other: ColumnProfile) -> None:
+        self.distinct.merge(other.distinct)
         self.whole += other.whole
         self.decimal += other.decimal
         self.dates += other.dates
@@ -203,16 +203,18 @@ class ColumnProfile(Struct):
             self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
         self.filled += other.filled
         for name, found in other.findings.items():
-            self.findings.setdefault(name, FindingExamples()).add(found)
+            self.findings.setdefault(name, FindingExamples()).merge(found)
 
 
 def profile_columns(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
-    """Return the profile of each text column by name. *places* has the `packed_place` of each row, ascending."""
+    """Return the profile of each text column by name. *places* has the `pack_source_and_line` of each row,
+    ascending.
+    """
     frames = [_distinct_values(rows[name], places) for name in rows.columns]
     return {name: _profile(values, sources) for name, values in zip(rows.columns, pl.collect_all(frames), strict=True)}
 
 
-def packed_place(source: int, line: pl.Expr) -> pl.Expr:
+def pack_source_and_line(source: int, line: pl.Expr) -> pl.Expr:
     return line.cast(pl.UInt64) + (source << _LINE_BITS)
 
 
@@ -232,7 +234,7 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
         classes[1 << (length - 1).bit_length()] += number
     return ColumnProfile(
         filled=_cell_count(values),
-        distinct=DistinctCount.of_hashes(values[_HASH]),
+        distinct=DistinctCount.from_hashes(values[_HASH]),
         whole=_cell_count(values.filter(WHOLE)),
         decimal=_cell_count(values.filter(DECIMAL)),
         dates=_cell_count(_dates_of(values)),

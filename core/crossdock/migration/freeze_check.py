@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.migration.current_migration import open_migration
-from crossdock.migration.reread_sources import read_sources
+from crossdock.migration.load_dry_run import dry_run_load
+from crossdock.migration.pause_resume_and_approve import open_migration_transaction
 from crossdock.migration.waves import migration_config, wave_streams
 from crossdock.runs.audited_changes import Change, logged_change
 from crossdock.runs.plan_result import PlanResult
@@ -49,15 +49,15 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
 def _check_and_store(
     project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event
 ) -> FreezeCheck:
-    with open_migration(project) as (_, migration):
+    with open_migration_transaction(project) as (_, migration):
         earlier = migration.freeze
     streams = wave_streams(project)
     began = clock.now()
-    first = read_sources(project, streams, clock=clock, interrupt=interrupt)
-    _refuse_operations(first)
+    first = dry_run_load(project, streams, clock=clock, interrupt=interrupt)
+    _refuse_unsent_operations(first)
     if interrupt.wait(wait.total_seconds()):
         raise StoppedError("stopped while it waited", hint="check again: crossdock migrate freeze")
-    second = read_sources(project, streams, clock=clock, interrupt=interrupt)
+    second = dry_run_load(project, streams, clock=clock, interrupt=interrupt)
     changed = sorted(name for name in streams if first.sources[name] != second.sources[name])
     if changed:
         names = ", ".join(changed)
@@ -67,18 +67,18 @@ def _check_and_store(
             hint="stop its users, then load again",
             code="source_changed",
         )
-    _refuse_operations(second)
+    _refuse_unsent_operations(second)
     unchanged = earlier is not None and earlier["sources"] == second.sources
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
-    with open_migration(project) as (tx, migration):
+    with open_migration_transaction(project) as (tx, migration):
         frozen = FreezeCheck(clock.now(), since, wait, second.sources)
         tx.migrations.mark_frozen(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}
-        change.store(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
+        change.store_audit_entry(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
     return frozen
 
 
-def _refuse_operations(planned: PlanResult) -> None:
+def _refuse_unsent_operations(planned: PlanResult) -> None:
     if operations := planned.operations.total():
         streams = [name for name, tally in planned.tallies.items() if tally.delivered]
         raise RefusedError(

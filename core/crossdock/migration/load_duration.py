@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.values.time_zones import first_showing, local_time
+from crossdock.values.time_zones import first_instant_showing, local_time
 
 LONGEST = timedelta(days=3650)
 
@@ -18,7 +18,7 @@ def next_change_of_hours(config: MigrationConfig, at: datetime) -> datetime | No
     today = local_time(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
     days = [today + timedelta(days=number) for number in range(3)]
-    instants = (first_showing(datetime.combine(day, each), zone) for day in days for each in times)
+    instants = (first_instant_showing(datetime.combine(day, each), zone) for day in days for each in times)
     return min((instant for instant in instants if instant > at), default=None)
 
 
@@ -26,7 +26,7 @@ def next_allowed_instant(config: MigrationConfig, at: datetime) -> datetime | No
     """Return the first instant after *at* at which the hours allow requests; None if they never do."""
     end, present = at + timedelta(days=2), next_change_of_hours(config, at)
     while present is not None and present <= end:
-        if config.percent_at(present) > 0:
+        if config.allowance_percent(present) > 0:
             return present
         present = next_change_of_hours(config, present)
     return None
@@ -48,7 +48,7 @@ def time_left(
     left, at = float(requests), now
     while left > 0:
         until = min(next_change_of_hours(config, at) or now + LONGEST, now + LONGEST)
-        per_s = min(taken_per_s, rate_per_s * min(most, config.percent_at(at)) / 100)
+        per_s = min(taken_per_s, rate_per_s * min(most, config.allowance_percent(at)) / 100)
         capacity = per_s * (until - at).total_seconds()
         if capacity >= left:
             return at - now + timedelta(seconds=left / per_s)

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
-from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.load_duration import time_left
+from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.wave_status import delivered_count
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.state import Migration, Transaction
@@ -91,7 +91,7 @@ class LoadProgress:
         if rate_per_s is None:
             return None
         now = self._clock.now()
-        allowed = rate_per_s * min(self._most, self._config.percent_at(now)) / 100
+        allowed = rate_per_s * min(self._most, self._config.allowance_percent(now)) / 100
         taken = self._delivery.rate_if_below(allowed) or math.inf
         return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 
@@ -114,7 +114,7 @@ class LoadProgress:
             return
         self._done += steps
         now = self._clock.monotonic()
-        self._delivery.add(now - self._measured_at, steps)
+        self._delivery.record_delivered(now - self._measured_at, steps)
         self._measured_at = now
         if self._clock.monotonic() - self._shown_at >= SHOWN_EVERY_S:
             self._shown_at = self._clock.monotonic()
@@ -139,7 +139,7 @@ class WaveCounts(Struct, frozen=True):
 
 
 def wave_counts(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveCounts:
-    rehearsal = stored_rehearsal(migration.rehearsal)
+    rehearsal = parse_stored_rehearsal(migration.rehearsal)
     if rehearsal is None:
         return WaveCounts(delivered_count(tx, project, wave), 0, None)
     later = 0
@@ -161,14 +161,14 @@ class DeliveryRate:
         self._points = deque([_Point(0.0, 0)])
 
     @classmethod
-    def of_settled_times(cls, settled_at: Iterable[datetime]) -> Self:
+    def from_settled_times(cls, settled_at: Iterable[datetime]) -> Self:
         """Return the rate for records settled at these times, in any order, since the first of them."""
         rate, settled = cls(), sorted(Counter(settled_at).items())
         for (before, _), (at, records) in pairwise(settled):
-            rate.add((at - before).total_seconds(), records)
+            rate.record_delivered((at - before).total_seconds(), records)
         return rate
 
-    def add(self, elapsed_s: float, records: int) -> None:
+    def record_delivered(self, elapsed_s: float, records: int) -> None:
         last = self._points[-1]
         if elapsed_s <= 0 and records <= 0:
             return

@@ -10,14 +10,14 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.migration.load_as_rehearsed import stored_rehearsal
 from crossdock.migration.load_duration import time_left
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
+from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 
 _SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 
@@ -36,7 +36,7 @@ class RemainingWork(Struct, frozen=True):
 def remaining_work_of(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
 ) -> RemainingWork | None:
-    rehearsal = stored_rehearsal(migration.rehearsal) if migration else None
+    rehearsal = parse_stored_rehearsal(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None
     requests, targets, scopes = 0, set[str](), project.scope_by_stream
@@ -49,8 +49,8 @@ def remaining_work_of(
         return RemainingWork(requests, None)
     config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
-    delivery = DeliveryRate.of_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
-    taken_per_s = delivery.rate_if_below(rate_per_s * config.percent_at(now) / 100)
+    delivery = DeliveryRate.from_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
+    taken_per_s = delivery.rate_if_below(rate_per_s * config.allowance_percent(now) / 100)
     lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
     return RemainingWork(requests, lasts, taken_per_s)
 
@@ -87,14 +87,14 @@ class MigrationStatus(Struct, frozen=True):
         return _sentences(self.migration)
 
     @property
-    def forecast(self) -> str:
+    def forecast_text(self) -> str:
         """What is left to send, and how long that takes; empty if nothing is left or nothing was rehearsed."""
         left = self.left
         if left is None or not left.requests:
             return ""
         rate = "the rate of the last minute" if left.taken_per_s is not None else "the allowance"
         lasts = f", {duration_text(left.lasts)} at {rate}" if left.lasts else ""
-        return f"left of what was rehearsed: {counted(left.requests, 'request')}{lasts}"
+        return f"left of what was rehearsed: {count_with_noun(left.requests, 'request')}{lasts}"
 
     def as_json(self) -> dict[str, Any]:
         migration, following, left = self.migration, self.next_wave, self.left
@@ -145,7 +145,7 @@ def _sentences(migration: Migration | None) -> list[str]:
     if migration.reconciliation is not None:
         at = instant_text(datetime.fromisoformat(migration.reconciliation["at"]))
         differences = sum(each["records"] for each in migration.reconciliation["differences"])
-        lines.append(f"last reconciliation {at}: {counted(differences, 'difference')}")
+        lines.append(f"last reconciliation {at}: {count_with_noun(differences, 'difference')}")
     if migration.signed_off_at is not None:
         lines.append(f"signed off {instant_text(migration.signed_off_at)} by {migration.signed_off_by}")
     return lines

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossdock.runs.saved_digests import DigestFile
-from crossdock.values.config_models import ConfigModel
+from crossdock.runs.plan_digest_files import DigestFile
+from crossdock.values.config_base_types import ConfigModel
 
 _Count = Annotated[int, Field(ge=0)]
 

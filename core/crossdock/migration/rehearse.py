@@ -14,11 +14,11 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyOnPlatform, PlannedCreates, find_already_on_platform
 from crossdock.migration.load_duration import next_allowed_instant, time_left
-from crossdock.migration.plan_counts import PlanCounts
+from crossdock.migration.planned_outcome_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
-from crossdock.pacing.forecast import Forecast
+from crossdock.pacing.request_duration_forecast import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.references import placeholder
@@ -51,9 +51,11 @@ class RehearsalResult(Struct, frozen=True):
     already_there: AlreadyOnPlatform | None
 
     @property
-    def is_open(self) -> bool:
+    def has_open_records(self) -> bool:
         """Whether the load will leave some records undelivered."""
-        found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
+        found = any(each.has_open_records for each in self.decisions.streams.values()) or bool(
+            self.planned.rejected_before
+        )
         there = self.already_there
         return found or (
             there is not None
@@ -93,14 +95,14 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
 
     def observe(stream: str, part: str, batch: RawBatch) -> None:
         if part:
-            joined[stream][part].add(batch)
+            joined[stream][part].add_batch(batch)
         else:
-            profiles[stream].add(batch, joined[stream])
+            profiles[stream].add_batch(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
     planned = dry_run.plan(project, names, decisions.listener(observe), clock=clock, progress=progress, summed=True)
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
-        profile.finish()
+        profile.profile_held_rows()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
     left_out = tuple(name for name in project.scope_by_stream if name not in names)
     there = None
@@ -131,7 +133,7 @@ def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave])
     for name, wave in wave_of.items():
         parents, target = project.stream(name).resource_type.parents, scopes[name].target
         for other, later in wave_of.items():
-            scope = scopes[other].whole
+            scope = scopes[other].whole_record_scope
             if later.number > wave.number and scope.target == target and scope.resource in parents:
                 found.setdefault(name, {})[placeholder(scope, "").removesuffix(">")] = later.name
     return found
@@ -160,12 +162,14 @@ def wave_forecasts(
     loads = {name: _TargetLoad(migration, forecast) for name, forecast in forecasts.items()}
     begins: datetime | None = began
     for wave in waves:
-        ends = _last_end(begins, [(loads[target], requests) for target, requests in needed[wave.name].items()])
+        ends = _end_of_slowest_target(
+            begins, [(loads[target], requests) for target, requests in needed[wave.name].items()]
+        )
         yield WaveForecast(wave, needed[wave.name].total(), begins, ends)
         begins = ends
 
 
-def _last_end(begins: datetime | None, loads: Sequence[tuple[_TargetLoad, int]]) -> datetime | None:
+def _end_of_slowest_target(begins: datetime | None, loads: Sequence[tuple[_TargetLoad, int]]) -> datetime | None:
     ends = [None if begins is None else load.end_of_requests(requests, begins) for load, requests in loads]
     known = [each for each in ends if each is not None]
     return max(known, default=begins) if len(known) == len(ends) else None
@@ -182,7 +186,7 @@ class _TargetLoad:
         """Return when *requests* more are sent, the first of them at *begins* or later."""
         if self._rate_per_s is None:
             return None
-        allowed = begins if self._migration.percent_at(begins) else next_allowed_instant(self._migration, begins)
+        allowed = begins if self._migration.allowance_percent(begins) else next_allowed_instant(self._migration, begins)
         if allowed is None:
             return None
         at_once = min(requests, self._at_once)

@@ -11,7 +11,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.migration.reread_sources import read_sources
+from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, numbered_waves, wave_streams
@@ -43,9 +43,9 @@ def sign_off(
         logged_change(project, "migrate sign-off", subject, clock=clock) as change,
         open_session(project, clock, attempt=None) as session,
     ):
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             _require_open_migration(tx)  # before sources are read in vain
-        now = read_sources(project, streams, clock=clock, interrupt=interrupt, state=session.state)
+        now = dry_run_load(project, streams, clock=clock, interrupt=interrupt, state=session.state)
         with session.state.begin() as tx:
             migration = _require_open_migration(tx)
             found = [wave_status(tx, project, migration, wave) for wave in waves]
@@ -56,7 +56,9 @@ def sign_off(
                 raise NotReadyError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
-            change.store(tx, before="open", after={"signed_off_by": by, "report_sha256": digest}, reason=accepted or "")
+            change.store_audit_entry(
+                tx, before="open", after={"signed_off_by": by, "report_sha256": digest}, reason=accepted or ""
+            )
     return document
 
 
@@ -176,22 +178,22 @@ def _freeze_obstacles(tx: Transaction, migration: Migration, now: PlanResult | N
     at = _instant_text(migration.freeze["at"])
     if now is not None and (changed := _changed_sources(migration.freeze["sources"], now.sources)):
         hint = "crossdock migrate load; crossdock migrate freeze"
-        if _undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+        if _was_undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
         else:
             what = f"sources changed since the freeze check of {at}: {', '.join(changed)}"
         yield Obstacle(what, hint)
-    if loaded := _loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+    if loaded := _streams_loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
         what = f"loads have delivered records since the freeze check of {at}: {', '.join(loaded)}"
         yield Obstacle(what, "crossdock migrate freeze")
 
 
-def _undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
+def _was_undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
     undos = [tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "undo"]
     return any(run is not None and run.started_at > at for run in undos)
 
 
-def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:
+def _streams_loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:
     """Return streams that have delivered since. No hash shows an imported file, which is not read again."""
     loads = (tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "load")
     tallies = [run.tally or {} for run in loads if run is not None and (run.finished_at or at) > at]
@@ -214,7 +216,7 @@ def _reconciliation_obstacles(tx: Transaction, migration: Migration, scopes: Map
     if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
         since = _instant_text(migration.freeze["since"])
         yield Obstacle(f"reconciled before {since}, since when the sources are known to be frozen", _RECONCILE)
-    if written := tx.migration_outcome.count_written_since(scopes, at):
+    if written := tx.migration_outcome.count_operations_since(scopes, at):
         yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
 
 

@@ -39,7 +39,7 @@ def sign_off_report(
 ) -> Document:
     """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    exceptions = exceptions_of(tx, project, migration, streams)
+    exceptions = collect_exceptions(tx, project, migration, streams)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -56,11 +56,11 @@ def sign_off_report(
         "rehearsal": migration.rehearsal,
         "waves": list(_waves(waves, tx.migrations.approval_by_wave(migration.id))),
         "runs": [_run(tx, run) for run in tx.migrations.runs(migration.id)],
-        "reconciliation": _reconciliation(migration.reconciliation),
+        "reconciliation": _reconciliation_without_ids(migration.reconciliation),
         "freeze": migration.freeze,
         "sources": dict(sources),
         "exceptions": exceptions,
-        "already_there": tx.migration_outcome.untouched_counts(migration.id),
+        "already_there": tx.migration_outcome.unneeded_write_counts(migration.id),
         "files": [file for name in streams for file in _imported_files(tx, name)],
     }
 
@@ -119,7 +119,7 @@ def _run(tx: Transaction, run: MigrationRun) -> Document:
     }
 
 
-def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
+def _reconciliation_without_ids(facts: Mapping[str, Any] | None) -> Document | None:
     """Remove the ids of products and customers whose totals differ."""
     if facts is None:
         return None
@@ -130,14 +130,14 @@ def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
     return {**facts, "totals": totals}
 
 
-def exceptions_of(tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]) -> Document:
+def collect_exceptions(tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]) -> Document:
     """Return what differs, was rejected or waits, of the last reconciliation and of the state now."""
     found = migration.reconciliation or {"differences": [], "kept": {}}
     reads_files = {name for name in streams if project.stream(name).reads_files}
     return {
         "differences": found["differences"],
         "kept": found["kept"],
-        "waiting": [each for name in streams for each in _waiting(tx, name)],
+        "waiting": [each for name in streams for each in _waiting_counts(tx, name)],
         **_dead_letters(tx, streams, reads_files),
     }
 
@@ -158,7 +158,7 @@ def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collecti
     return found
 
 
-def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
+def _waiting_counts(tx: Transaction, stream: str) -> Iterator[Document]:
     numbers = Counter[str]()
     for count in tx.waiting_records.grouped_counts(RecordFilter(stream)):
         numbers[", ".join(sorted({each["resource"] for each in count.waits_for}))] += count.number

@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 
 from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
-from crossdock.migration.column_profile import ColumnProfile, packed_place, profile_columns
+from crossdock.migration.column_profile import ColumnProfile, pack_source_and_line, profile_columns
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text
-from crossdock.values.records import JSON, LINE, RawBatch, columns_named, internal_column
+from crossdock.values.records import JSON, LINE, RawBatch, columns_named, internal_column_name
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""
-_PLACE = internal_column("place")
+_PLACE = internal_column_name("place")
 _ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, which many small batches need
 
 
@@ -33,33 +33,33 @@ class SourceProfile:
         self._sources: list[str] = []
         self._bytes = 0
 
-    def add(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
+    def add_batch(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
         rows = _without_joined_rows(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
         columns = _json_columns(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
-        kept = [name for name in columns.columns if name in self.columns or self._has_room(name)]
+        kept = [name for name in columns.columns if name in self.columns or self._add_column_if_room(name)]
         columns = columns.select(columns_named(kept))
         if not self._sources or self._sources[-1] != batch.source:
             self._sources.append(batch.source)
         self.rows += rows.height
         self._bytes += int(columns.estimated_size())
         self._held.append(
-            columns.with_columns(rows.select(packed_place(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE)))
+            columns.with_columns(rows.select(pack_source_and_line(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE)))
         )
         if sum(frame.height for frame in self._held) >= _ROWS or self._bytes >= _BYTES:
-            self.finish()
+            self.profile_held_rows()
 
-    def finish(self) -> None:
+    def profile_held_rows(self) -> None:
         if not self._held:
             return
         rows = pl.concat(self._held, how="diagonal")
         found = profile_columns(rows.drop(_PLACE), rows[_PLACE], self._sources)
         for name, profile in found.items():
-            self.columns[name].add(profile)
+            self.columns[name].merge(profile)
         self._held, self._sources, self._bytes = [], [], 0
 
-    def _has_room(self, name: str) -> bool:
+    def _add_column_if_room(self, name: str) -> bool:
         if len(self.columns) == MAX_COLUMNS:
             self.has_more = True
             return False

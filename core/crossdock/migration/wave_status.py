@@ -92,9 +92,9 @@ class GateVerdict(Struct, frozen=True):
 def gate_verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> GateVerdict:
     """Decide about a wave that was loaded to its end. An approval holds until more is open than when it was given."""
     found = f"{open_records.total:,} of {records:,} records open ({open_records})"
-    if approval is not None and not open_records.exceeds(approval.open):
+    if approval is not None and not open_records.has_any_more_than(approval.open):
         return GateVerdict("approved", f"{found}; {approval.approved_by} let it go on")
-    if not _is_within(gate, open_records.total, records):
+    if not _is_within_limits(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
         return GateVerdict("closed", f"{found}; {_limit_text(gate)} may be{more}")
     if gate.person:
@@ -109,5 +109,5 @@ def _limit_text(gate: Gate) -> str:
     return "at most " + " or ".join(given) if given else "none"
 
 
-def _is_within(gate: Gate, number: int, records: int) -> bool:
+def _is_within_limits(gate: Gate, number: int, records: int) -> bool:
     return number <= gate.rejected_at_most or number * 100 <= gate.rejected_at_most_percent * records

@@ -10,7 +10,7 @@ from collections import deque
 
 from msgspec import structs
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, TakenTokens
 from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.rate_limit_headers import RateHeaders
@@ -61,7 +61,7 @@ class ReportedLevels:
             self._contradicted = self._contradicted + 1 if remaining >= 1 else 0
         self.misleading |= self._contradicted >= MAX_CONTRADICTED
 
-    def check(self, reported: BucketSample, rate_per_s: float, latency_s: float, now: float) -> bool:
+    def record_and_check_level(self, reported: BucketSample, rate_per_s: float, latency_s: float, now: float) -> bool:
         """Return whether the reported level is newer than the latest and can be trusted."""
         latest = self._latest
         if not self.are_trusted(now) or (latest is not None and reported.at <= latest.at):
@@ -73,13 +73,13 @@ class ReportedLevels:
         self._empty = self._empty + 1 if reported.level < 1 else 0
         self.misleading |= self._empty >= MAX_EMPTY
         if self._leaps.count(True) >= MAX_LEAPS:
-            self._ban(now)
+            self._distrust_temporarily(now)
         if not self.are_trusted(now):
             return False
         self._trusted_at = now
         return True
 
-    def _ban(self, now: float) -> None:
+    def _distrust_temporarily(self, now: float) -> None:
         self._banned_until = now + BAN_S * 2.0 ** min(self._bans, 6)
         self._bans += 1
         self._latest = None
@@ -126,7 +126,7 @@ class LevelTracker:
         self._configured, self._counted = state.bucket, state.spent
         self._rate_shown = False  # whether the rate is from levels
 
-    def restart_empty(self, sample: BucketSample) -> None:
+    def restart_with_empty_bucket(self, sample: BucketSample) -> None:
         self._start = sample
 
     def expected_level(self, sample: BucketSample) -> float:
@@ -136,9 +136,9 @@ class LevelTracker:
         if least_per_s is None or estimate.burst is None:
             return math.inf
         added, spent = least_per_s * (sample.at - start.at), sample.accepted - start.accepted
-        return min(start.level + added - spent, estimate.spendable)
+        return min(start.level + added - spent, estimate.spendable_burst)
 
-    def has_reports(self, now: float) -> bool:
+    def has_trusted_reports(self, now: float) -> bool:
         return self._reports.were_trusted_recently(now)
 
     def record_taken(self, taken: TakenTokens, now: float) -> None:
@@ -159,7 +159,7 @@ class LevelTracker:
         self._taken_from_full = None
         late_s = since_s - fastest_s if fastest_s else since_s / 2
         if accepted and late_s > 0 and self._view.state.bucket.burst < UNLIMITED:
-            self._view.change(lambda state, _: _filled_later(state, late_s))
+            self._view.change(lambda state, _: _with_delayed_filling(state, late_s))
 
     def correct_by_headers(self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool) -> None:
         """Correct limit and level by an answer's report, unless the reports have proved wrong."""
@@ -168,11 +168,11 @@ class LevelTracker:
             return
         if not accepted:
             self._reports.record_refused(headers.remaining)
-        changed = not self._reports.misleading and self._learner.adopt_reported(headers)
+        changed = not self._reports.misleading and self._learner.adopt_reported_limit(headers)
         if headers.remaining is not None:
             self._correct_by_reported_level(headers.remaining, headers, request, exactly=changed)
         if self._reports.misleading:
-            self._learner.restart_with(self._view.state.estimate.configured())
+            self._learner.restart_with_estimate(self._view.state.estimate.configured_limit())
 
     def _correct_by_reported_level(
         self, remaining: float, headers: RateHeaders, request: AnsweredRequest, *, exactly: bool
@@ -182,15 +182,15 @@ class LevelTracker:
         reported = structs.replace(request.sample, level=remaining)
         is_small = estimate.burst is not None and estimate.burst < SMALL
         most_per_s = max(rate_per_s, DEFAULT_PER_S) if estimate.rate_from in UNSURE else rate_per_s
-        if is_small or self._reports.check(reported, most_per_s, request.latency_s, now):
+        if is_small or self._reports.record_and_check_level(reported, most_per_s, request.latency_s, now):
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
                 self._learner.learn_from_level(self._reports.measured_rate(request, reported, estimate.burst))
             self._adopt_different_level(remaining, request, rate_per_s, exactly=exactly)
         elif not self._reports.are_trusted(now):
             if self._rate_shown:
-                self._learner.restart_with(
-                    structs.replace(estimate.configured(), burst=estimate.burst, burst_from=estimate.burst_from)
+                self._learner.restart_with_estimate(
+                    structs.replace(estimate.configured_limit(), burst=estimate.burst, burst_from=estimate.burst_from)
                 )
             self._view.set_level(self.expected_level(BucketSample(now, state.spent - state.refused)))
 
@@ -224,5 +224,5 @@ class LevelTracker:
         return bucket.level(now)
 
 
-def _filled_later(state: BucketState, late_s: float) -> BucketState:
+def _with_delayed_filling(state: BucketState, late_s: float) -> BucketState:
     return structs.replace(state, bucket=structs.replace(state.bucket, spent_until=state.bucket.spent_until + late_s))

@@ -33,13 +33,13 @@ class BucketState(Struct, frozen=True):
     as_of: float = 0.0
 
     @classmethod
-    def of_estimate(cls, estimate: LimitEstimate) -> BucketState:
+    def from_estimate(cls, estimate: LimitEstimate) -> BucketState:
         return cls(estimate.bucket(), estimate)
 
     @classmethod
-    def continuing(cls, earlier: BucketState | None, estimate: LimitEstimate, now: float) -> BucketState:
+    def from_earlier_run(cls, earlier: BucketState | None, estimate: LimitEstimate, now: float) -> BucketState:
         """Return the state for a run that begins now with *estimate*, after the last one left *earlier*."""
-        return earlier.carried_over(now, estimate) if earlier else cls.of_estimate(estimate)
+        return earlier.carried_to_next_run(now, estimate) if earlier else cls.from_estimate(estimate)
 
     def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
         """Take at most *wanted* tokens, leaving *reserve*. Return the new state and the number taken."""
@@ -65,10 +65,12 @@ class BucketState(Struct, frozen=True):
         bucket = structs.replace(self.bucket, spent_until=self.bucket.spent_until - ahead)
         return structs.replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
 
-    def carried_over(self, now: float, estimate: LimitEstimate) -> BucketState:
+    def carried_to_next_run(self, now: float, estimate: LimitEstimate) -> BucketState:
         """Return the state for the next run: with its *estimate*, and an empty bucket at worst."""
         kept = self.adjusted_to_clock(now)
-        bucket = estimate.bucket(min(kept.bucket.spent_until, now + estimate.spendable / estimate.bucket().rate_per_s))
+        bucket = estimate.bucket(
+            min(kept.bucket.spent_until, now + estimate.spendable_burst / estimate.bucket().rate_per_s)
+        )
         return structs.replace(kept, bucket=bucket, estimate=estimate)
 
 

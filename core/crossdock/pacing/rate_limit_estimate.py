@@ -50,7 +50,7 @@ class LimitEstimate(Struct, frozen=True):
         """Return the same with another burst, at least 1 and capped at the configured one."""
         return structs.replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 
-    def continuing(self, earlier: LimitEstimate | None) -> LimitEstimate:
+    def with_earlier_findings(self, earlier: LimitEstimate | None) -> LimitEstimate:
         """Return the same with the reported or learned rate and burst of *earlier*."""
         estimate = self
         if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
@@ -60,13 +60,13 @@ class LimitEstimate(Struct, frozen=True):
         return estimate
 
     @property
-    def spendable(self) -> int:
+    def spendable_burst(self) -> int:
         """The part of the burst to spend at once; `UNLIMITED` while the burst is unknown."""
         if self.burst is None:
             return UNLIMITED
         return max(1, int(self.burst * LEARNED_SHARE)) if self.burst_from == "learned" else self.burst
 
-    def configured(self) -> LimitEstimate:
+    def configured_limit(self) -> LimitEstimate:
         """Return what is configured, without anything that was documented, reported or learned."""
         estimate = LimitEstimate(most_per_s=self.most_per_s, most_at_once=self.most_at_once)
         if self.most_per_s < math.inf:
@@ -78,11 +78,11 @@ class LimitEstimate(Struct, frozen=True):
         if self.most_per_s == math.inf and self.most_at_once == UNLIMITED:
             return None
         rate_per_s = self.most_per_s if self.most_per_s < math.inf else self.rate_per_s or DEFAULT_PER_S
-        return Bucket(rate_per_s, self.spendable)
+        return Bucket(rate_per_s, self.spendable_burst)
 
     def bucket(self, spent_until: float = -math.inf) -> Bucket:
         """Return a bucket of this size that is full again at *spent_until*, on the caller's clock."""
-        return Bucket(self.rate_per_s or DEFAULT_PER_S, self.spendable, spent_until)
+        return Bucket(self.rate_per_s or DEFAULT_PER_S, self.spendable_burst, spent_until)
 
 
 def limit_text(known: LimitEstimate) -> str:

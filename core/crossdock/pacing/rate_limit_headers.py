@@ -68,7 +68,7 @@ def read(headers: Mapping[str, str]) -> RateHeaders | None:
     Args:
         headers: Names in lower case, lines of one name joined by commas.
     """
-    if cache_age_s(headers) or cache_hit(headers):
+    if cache_age_s(headers) or cache_hit_header(headers):
         return None  # from a cache: describes another moment, perhaps another client
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
@@ -80,7 +80,7 @@ class _Policy(NamedTuple):
     of_requests: bool
 
 
-def _ratelimit(headers: Mapping[str, str]) -> RateHeaders | None:
+def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     """Read the field ``RateLimit``: a dictionary up to draft 07, a list since."""
     text = _field(headers, "ratelimit")
     if not text:
@@ -90,10 +90,10 @@ def _ratelimit(headers: Mapping[str, str]) -> RateHeaders | None:
         members = _parsed_structured_field(text, "dictionary") or {}
         limit, remaining = (_bounded_number(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
         return _with_policy_rate("draft07", limit, remaining, policies)
-    return _draft10(text, policies)
+    return _read_draft10_limits(text, policies)
 
 
-def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
+def _read_draft10_limits(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     """Return the limit with the least remaining in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
@@ -108,7 +108,7 @@ def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     if not limits:
         return None
     _, remaining, policy = min(limits, key=lambda limit: limit[:2])
-    return _bounded("draft10", remaining, policy and policy.quota, policy and policy.rate_per_s)
+    return _rate_headers_within_bounds("draft10", remaining, policy and policy.quota, policy and policy.rate_per_s)
 
 
 def _separate_fields(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
@@ -130,45 +130,51 @@ def _with_policy_rate(
     rated = [policy for policy in policies if policy.of_requests and policy.rate_per_s is not None]
     same = [policy for policy in rated if policy.quota == limit]
     rate = next((policy.rate_per_s for policy in same or rated), None)
-    return _bounded(dialect, remaining, limit, rate)
+    return _rate_headers_within_bounds(dialect, remaining, limit, rate)
 
 
-def _policy_alone(headers: Mapping[str, str]) -> RateHeaders | None:
+def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
     for policy in _policies(_field(headers, "ratelimit-policy")):
         if policy.of_requests:
-            return _bounded("draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s)
+            return _rate_headers_within_bounds(
+                "draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s
+            )
     return None
 
 
 def _shopify(headers: Mapping[str, str]) -> RateHeaders | None:
     used, _, capacity = _field(headers, "x-shopify-shop-api-call-limit").partition("/")
     spent, burst = _decimal(used), _decimal(capacity)
-    return _bounded("shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst)
+    return _rate_headers_within_bounds(
+        "shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst
+    )
 
 
 def _bigcommerce(headers: Mapping[str, str]) -> RateHeaders | None:
     names = ("requests-left", "requests-quota", "time-window-ms")
     remaining, quota, window = (_decimal_field(headers, f"x-rate-limit-{name}") for name in names)
-    return _bounded("bigcommerce", remaining, quota, quota / window * 1000 if quota and window else None)
+    return _rate_headers_within_bounds(
+        "bigcommerce", remaining, quota, quota / window * 1000 if quota and window else None
+    )
 
 
 def _amazon(headers: Mapping[str, str]) -> RateHeaders | None:
-    return _bounded("amazon", rate_per_s=_decimal_field(headers, "x-amzn-ratelimit-limit"))
+    return _rate_headers_within_bounds("amazon", rate_per_s=_decimal_field(headers, "x-amzn-ratelimit-limit"))
 
 
 _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
-    _ratelimit,
+    _read_ratelimit_field,
     partial(_separate_fields, "triple", "ratelimit-"),
     partial(_separate_fields, "x-ratelimit", "x-ratelimit-"),
     partial(_separate_fields, "x-ratelimit", "x-rate-limit-"),
-    _policy_alone,  # after those that report what remains
+    _read_policy_field,  # after those that report what remains
     _shopify,
     _bigcommerce,
     _amazon,
 )
 
 
-def _bounded(
+def _rate_headers_within_bounds(
     dialect: str, remaining: float | None = None, burst: float | None = None, rate_per_s: float | None = None
 ) -> RateHeaders | None:
     """Keep the values within the bounds of `RateHeaders`; None if there are none."""
@@ -245,7 +251,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     value = _field(headers, "retry-after") or _field(headers, "x-retry-after")  # the second one is ShipBob's
     if _is_seconds(value):
         return min(float(value), MAX_WAIT_S)
-    until, date = http_date(value), http_date(headers.get("date", ""))
+    until, date = parse_http_date(value), parse_http_date(headers.get("date", ""))
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
@@ -265,7 +271,7 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     text = next((_field(headers, name) for name in _RESETS if name in headers), "")
     if not _is_whole(text):
         return None
-    reset_s, date = float(text), http_date(headers.get("date", ""))
+    reset_s, date = float(text), parse_http_date(headers.get("date", ""))
     if reset_s < _YEAR_2001_S:
         return min(reset_s, MAX_WAIT_S)
     return None if date is None else min(max(reset_s - date, 0.0), MAX_WAIT_S)
@@ -284,7 +290,7 @@ def cache_age_s(headers: Mapping[str, str]) -> int | None:
     return int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None
 
 
-def cache_hit(headers: Mapping[str, str]) -> str | None:
+def cache_hit_header(headers: Mapping[str, str]) -> str | None:
     """Return what says that a cache gave the answer without asking the API, such as ``x-cache: HIT``; None if nothing.
 
     By ``Cache-Status`` (RFC 9211), and by the headers of nginx, Varnish, Squid, Fastly, CloudFront, Cloudflare, Akamai,
@@ -301,7 +307,7 @@ def cache_hit(headers: Mapping[str, str]) -> str | None:
     return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
 
 
-def clock_behind_s(headers: Mapping[str, str], now: float) -> float | None:
+def server_clock_lag_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return by how many seconds the server's clock is behind the local one, by ``Date`` and ``Age`` of an answer.
 
     A difference of two seconds counts as none: a ``Date`` has whole seconds, and an answer takes time.
@@ -314,14 +320,14 @@ def clock_behind_s(headers: Mapping[str, str], now: float) -> float | None:
         0 if it is not behind; None if the answer does not show it, comes from a cache that does not state its age, or
         shows more than a day because it was stored somewhere.
     """
-    date, age = http_date(headers.get("date", "")), cache_age_s(headers)
-    if date is None or age is None or (not age and cache_hit(headers)):
+    date, age = parse_http_date(headers.get("date", "")), cache_age_s(headers)
+    if date is None or age is None or (not age and cache_hit_header(headers)):
         return None
     found = now - date - age - _DATE_IS_ROUNDED_S
     return max(0.0, found) if found <= _BELIEVED_S else None
 
 
-def http_date(text: str) -> float | None:
+def parse_http_date(text: str) -> float | None:
     """Parse a date in one of HTTP's three forms (RFC 9110 section 5.6.7) to seconds since the epoch; None if invalid.
 
     The date is in UTC, stated or not. A text longer than 256 characters is invalid.

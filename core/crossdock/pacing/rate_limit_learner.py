@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from msgspec import structs
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState
 from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
@@ -44,14 +44,14 @@ class BurstEstimator:
     def is_observing(self) -> bool:
         return self._full and self._empty is None
 
-    def add_accepted(self, sample: BucketSample) -> None:
+    def record_accepted_request(self, sample: BucketSample) -> None:
         """Record that a request was accepted; *sample* counts it."""
         if not self.is_observing:
             return
         if len(self._samples) < EACH or sample.at >= self._samples[-1].at + STEP_S:
             self._samples.append(sample)
 
-    def add_empty(self, sample: BucketSample) -> None:
+    def record_empty_bucket(self, sample: BucketSample) -> None:
         """Record that the bucket was empty. Only the first time after an accepted request counts."""
         if self._empty is None and self._samples:
             self._empty = sample
@@ -64,7 +64,7 @@ class BurstEstimator:
         """Return the rate of accepted requests, which is above the bucket's, or it would not be empty."""
         if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
             return 1.0
-        return self._empty.rate_since(self._samples[0])
+        return self._empty.refill_rate_since(self._samples[0])
 
     def burst(self, rate_per_s: float) -> int | None:
         """Return the burst of a bucket of this rate, at most the known one; None if it was not full at the start or
@@ -127,7 +127,7 @@ class RateSearch:
         self._refused_per_s = math.inf
         self._step, self._rising = FIRST_STEP, False
 
-    def adopt(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
+    def adopt_from_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
         if rate_per_s != self.accepted_per_s or sure != self.sure:
             self.accepted_per_s, self.least_per_s = rate_per_s, _least_rate(rate_per_s, sure=sure)
@@ -136,7 +136,7 @@ class RateSearch:
 
     def begin(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
         """Begin with a rate that was not measured, and send faster by *step* at first."""
-        self._continue_at(rate_per_s, step)
+        self._continue_at_speed(rate_per_s, step)
 
     def record_accepted(self, request: AnsweredRequest, reserve: int = 0) -> bool:
         """Record an accepted request. Return whether that has changed a rate.
@@ -210,7 +210,7 @@ class RateSearch:
                 self.rate_per_s, self._step = self.accepted_per_s, QUIET_STEP
         elif count <= 0:
             if speed is not None:
-                self._continue_at(speed / 2, FIRST_STEP)
+                self._continue_at_speed(speed / 2, FIRST_STEP)
         elif speed is not None and self._size == 1:
             self._narrow_range(speed, count)
         else:
@@ -223,11 +223,15 @@ class RateSearch:
         if len(self._times) == count:  # neither too many to keep, nor those of other users
             low = max(
                 least,
-                _simulated_rate(self._times, BucketSample(began, 0, 1 + noise), BucketSample(at, 0, 0), self._burst_at),
+                _simulated_rate(
+                    self._times, BucketSample(began, 0, 1 + noise), BucketSample(at, 0, 0), self._burst_at_rate
+                ),
             )
             high = max(
                 low,
-                _simulated_rate(self._times, BucketSample(began, 0, 0), BucketSample(at, 0, 1 + noise), self._burst_at),
+                _simulated_rate(
+                    self._times, BucketSample(began, 0, 0), BucketSample(at, 0, 1 + noise), self._burst_at_rate
+                ),
             )
         known = self.accepted_per_s
         if self.sure and known is not None and low <= known <= high:
@@ -239,23 +243,23 @@ class RateSearch:
         if high - low <= 2 * ACCURACY * low:
             self._fix_rate(low)
         elif high > 4 * low:
-            self._continue_at(count / (at - began), FIRST_STEP)
+            self._continue_at_speed(count / (at - began), FIRST_STEP)
         else:
-            self._continue_at((low + high) / 2 + width / 8, width / (low + high) / 2)
+            self._continue_at_speed((low + high) / 2 + width / 8, width / (low + high) / 2)
 
     def _narrow_range(self, speed: float, count: int) -> None:
         """Record that a bucket of one token refused a request at this speed."""
         low, self._refused_per_s = self.accepted_per_s or 0.0, speed
         if low >= speed * (1 - ACCURACY):
             low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
-            self._continue_at(low, FIRST_STEP)
+            self._continue_at_speed(low, FIRST_STEP)
         elif low * (1 + ACCURACY) >= speed:
             self._fix_rate(low)
         else:
             self.sure, self.rate_per_s = False, low + (speed - low) / 3
             self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
 
-    def _continue_at(self, speed: float, step: float) -> None:
+    def _continue_at_speed(self, speed: float, step: float) -> None:
         self.rate_per_s, self.sure, self._step = speed, False, step
         self.accepted_per_s = speed
         self.least_per_s = min(self.least_per_s or speed, speed)
@@ -264,7 +268,7 @@ class RateSearch:
         self.rate_per_s = self.accepted_per_s = self.least_per_s = rate_per_s
         self.sure, self._at_speed, self._rising = True, 0, False
 
-    def _burst_at(self, rate_per_s: float) -> int:
+    def _burst_at_rate(self, rate_per_s: float) -> int:
         return self._burst.burst(rate_per_s) or 1
 
 
@@ -321,7 +325,7 @@ class LimitLearner:
         self._seen = _learned_rate(state)
 
     @property
-    def _searching(self) -> bool:
+    def _is_searching(self) -> bool:
         """Whether a refusal has disproved the rate. Until then the estimate of an earlier run is used."""
         return self._view.state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
 
@@ -336,7 +340,7 @@ class LimitLearner:
         """Return the most requests in flight while the limit is being searched for; None otherwise."""
         estimate = self._view.state.estimate
         is_known = self._search.rate_per_s is not None and not self._guessing
-        if estimate.burst is not None and (not self._searching or is_known):
+        if estimate.burst is not None and (not self._is_searching or is_known):
             return None
         spent = self._view.state.spent - self._spent_when_empty
         most = max(SEARCH_IN_FLIGHT, round(SEARCH_PER_S * latency_s))
@@ -347,7 +351,7 @@ class LimitLearner:
         """Adopt what other users of the bucket have learned."""
         seen, self._seen = self._seen, _learned_rate(self._view.state)
         if self._seen is not None and self._seen != seen:
-            self._search.adopt(*self._seen[:2], sure=self._seen[2])
+            self._search.adopt_from_other_user(*self._seen[:2], sure=self._seen[2])
 
     def learn_from_accepted(self, request: AnsweredRequest, reserve: int, *, is_reported: bool) -> None:
         """Learn from an accepted request.
@@ -355,14 +359,14 @@ class LimitLearner:
         Args:
             is_reported: Whether the level is reported, so that no higher rate is tried.
         """
-        self._burst.add_accepted(request.sample)
+        self._burst.record_accepted_request(request.sample)
         estimate = self._view.state.estimate
         is_earlier = request.sent_at < self.empty_at  # it arrived before the bucket was known to be empty
         if is_reported or is_earlier or estimate.rate_from not in UNSURE:
             return
         if self._search.record_accepted(request, reserve):
             found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
-            if speed != self._view.state.bucket.rate_per_s or not _nearly_same(found, estimate):
+            if speed != self._view.state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
                 self._view.resize(found, speed)
                 self._seen = _learned_rate(self._view.state)
 
@@ -382,10 +386,10 @@ class LimitLearner:
         """Adopt the rate that reported levels show; None while they show none."""
         estimate = self._view.state.estimate
         shown = estimate.with_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
-        if shown.rate_per_s != self._view.state.bucket.rate_per_s and not _nearly_same(shown, estimate):
+        if shown.rate_per_s != self._view.state.bucket.rate_per_s and not _are_nearly_same_rates(shown, estimate):
             self._view.resize(shown)
 
-    def adopt_reported(self, headers: RateHeaders) -> bool:
+    def adopt_reported_limit(self, headers: RateHeaders) -> bool:
         """Adopt the limit that an answer reports. Return whether that changes anything."""
         estimate = self._view.state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
@@ -397,7 +401,7 @@ class LimitLearner:
         self._view.resize(estimate)
         return True
 
-    def restart_with(self, estimate: LimitEstimate) -> None:
+    def restart_with_estimate(self, estimate: LimitEstimate) -> None:
         """Continue with *estimate*, since what was reported has proved wrong."""
         self._search = RateSearch(None, self._burst, sure=False, accepted=self._accepted_when_empty)
 
@@ -410,13 +414,13 @@ class LimitLearner:
         self._view.change(change)
         self._seen = _learned_rate(self._view.state)
 
-    def restart_empty(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
+    def restart_with_empty_bucket(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
         few = request.sample.accepted - self._accepted_when_empty <= request.max_sample_error
         self._in_a_row = self._in_a_row + 1 if few and self.empty_at > -math.inf else 0
         self.empty_at = request.answered_at
         self._accepted_when_empty, self._spent_when_empty = request.sample.accepted, self._view.state.spent
-        self._burst.add_empty(request.sample)
+        self._burst.record_empty_bucket(request.sample)
         estimate = self._view.state.estimate
         if estimate.rate_from != "reported":
             self._search_after_refusal(request, estimate.rate_per_s)
@@ -479,7 +483,7 @@ class LimitLearner:
         return estimate.with_burst(1, "learned") if estimate.burst is None else estimate
 
 
-def _nearly_same(one: LimitEstimate, other: LimitEstimate) -> bool:
+def _are_nearly_same_rates(one: LimitEstimate, other: LimitEstimate) -> bool:
     """Return whether they differ too little to be written down."""
     if one.rate_per_s is None or other.rate_per_s is None or (one.agreed > 0) != (other.agreed > 0):
         return False

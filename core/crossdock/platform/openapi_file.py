@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json, yaml_reader
-from crossdock.values.json_paths import pointer_part
+from crossdock.values.json_paths import escaped_pointer_part
 from crossdock.values.local_files import open_regular, read_bounded
 
 Json = Mapping[str, Any]
@@ -28,8 +28,8 @@ class OpenApi:
 
     def paths(self) -> Iterator[tuple[str, Json]]:
         """Yield each path below the base address of each server, with its item. The same path may come twice."""
-        for path, item in as_mapping(self.data.get("paths")).items():
-            resolved = self.resolved(as_mapping(item))
+        for path, item in mapping_or_empty(self.data.get("paths")).items():
+            resolved = self.resolved(mapping_or_empty(item))
             for prefix in dict.fromkeys(self._server_paths()) or ("",):
                 yield f"{prefix}{path}", resolved
 
@@ -40,31 +40,33 @@ class OpenApi:
             if not isinstance(reference, str):
                 return value
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
-            value = {**self._referenced(reference), **beside}
+            value = {**self._follow_reference(reference), **beside}
         raise ConfigError(
             "a $ref refers to itself", where=self._place_of_reference(reference), code="openapi_unsuitable"
         )
 
     def merged_schema(self, value: object) -> Json:
         """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
-        reference = as_mapping(value).get("$ref")
+        reference = mapping_or_empty(value).get("$ref")
         if not isinstance(reference, str):
-            return self._with_parts_merged(as_mapping(value))
+            return self._with_parts_merged(mapping_or_empty(value))
         if reference not in self._known:
             self._known[reference] = {}  # a schema may contain itself; each is combined once
             self._known[reference] = self._with_parts_merged(self.resolved({"$ref": reference}))
-        beside = {name: inner for name, inner in as_mapping(value).items() if name != "$ref"}
+        beside = {name: inner for name, inner in mapping_or_empty(value).items() if name != "$ref"}
         return {**self._known[reference], **beside}
 
     def _with_parts_merged(self, value: Json) -> Json:
         found = dict(value)
-        for part in as_list(found.pop("allOf", None)):
+        for part in list_or_empty(found.pop("allOf", None)):
             inner = self.merged_schema(part)
             for name in ("properties", "required"):
                 both = _merged(inner.get(name), found.get(name))
                 inner = {**inner, **({name: both} if both else {})}
             found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
-        choices = [self.merged_schema(part) for key in ("anyOf", "oneOf") for part in as_list(found.pop(key, None))]
+        choices = [
+            self.merged_schema(part) for key in ("anyOf", "oneOf") for part in list_or_empty(found.pop(key, None))
+        ]
         choices = [each for each in choices if schema_types(each) != {"null"}]
         if len(choices) == 1:
             found = {**choices[0], **found}
@@ -72,7 +74,7 @@ class OpenApi:
             found.setdefault("type", sorted(set().union(*map(schema_types, choices))))
         return found
 
-    def _referenced(self, reference: str) -> Json:
+    def _follow_reference(self, reference: str) -> Json:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
@@ -97,14 +99,16 @@ class OpenApi:
             if isinstance(value, Mapping):
                 if value.get("$ref") == reference:
                     return f"{self.name}#{pointer}/$ref"
-                left += [(f"{pointer}/{pointer_part(str(name))}", each) for name, each in reversed([*value.items()])]
+                left += [
+                    (f"{pointer}/{escaped_pointer_part(str(name))}", each) for name, each in reversed([*value.items()])
+                ]
             elif isinstance(value, list):
                 left += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
         return self.name
 
     def _server_paths(self) -> Iterator[str]:
-        for server in as_list(self.data.get("servers")):
-            url = as_mapping(server).get("url")
+        for server in list_or_empty(self.data.get("servers")):
+            url = mapping_or_empty(server).get("url")
             if isinstance(url, str):
                 try:
                     yield urlsplit(url).path.rstrip("/")
@@ -151,7 +155,7 @@ def _parsed_text(text: str, name: str) -> object:
     return yaml_reader.parse(text, name, None).data
 
 
-def as_mapping(value: object) -> Json:
+def mapping_or_empty(value: object) -> Json:
     """Return *value* if it is an object, else an empty one: a document may be wrong in any place."""
     return value if isinstance(value, Mapping) else {}
 
@@ -163,11 +167,11 @@ def schema_types(schema: Json) -> set[str]:
     return {str(each) for each in (stated if isinstance(stated, list) else [stated]) if each is not None}
 
 
-def as_list(value: object) -> list[Any]:
+def list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _merged(one: object, other: object) -> Any:
     if isinstance(one, list) or isinstance(other, list):
-        return [*as_list(one), *as_list(other)]
-    return {**as_mapping(one), **as_mapping(other)}
+        return [*list_or_empty(one), *list_or_empty(other)]
+    return {**mapping_or_empty(one), **mapping_or_empty(other)}

@@ -13,9 +13,9 @@ from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.resources import ResourceName
-from crossdock.values.addresses import check_endpoint
-from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
+from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
 from crossdock.values.display_texts import duration_text
+from crossdock.values.web_address_checks import check_address_without_query
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification
@@ -55,7 +55,7 @@ class ClientCredentials(ConfigModel):
     """Access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
 
     kind: Literal["oauth2_client_credentials"]
-    token_url: Annotated[str, AfterValidator(check_endpoint)] | None = None
+    token_url: Annotated[str, AfterValidator(check_address_without_query)] | None = None
     """Token endpoint, which may be on another host. Default: ``{base_url}/oauth/token``."""
     client_id: Annotated[str, Field(min_length=1)]
     """The id of the client."""
@@ -93,7 +93,7 @@ class Rate(ConfigModel):
             estimate = estimate.with_rate(most_per_s, "set")
         elif rate is None:
             estimate = estimate.with_rate(DOCUMENTED_PER_S, "documented")
-        return estimate.continuing(earlier)
+        return estimate.with_earlier_findings(earlier)
 
 
 class Idempotency(ConfigModel):
@@ -154,7 +154,7 @@ class Profile(ConfigModel):
     """Paths that differ from the defaults, by resource, without a query."""
     scope_names: Mapping[ResourceName, Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")]] = {}
     """Names of scopes that differ from the defaults, by resource; ``{access}`` stands for ``read`` or ``write``."""
-    introspection_url: Annotated[str, AfterValidator(check_endpoint)] | None = None
+    introspection_url: Annotated[str, AfterValidator(check_address_without_query)] | None = None
     """Where ``crossdock check`` asks for the scopes of the credential (RFC 7662). Default: it is not asked."""
     conditional_updates: bool = True
     """Whether updates are sent with ``If-Match``, so that changes made by others are not overwritten."""
@@ -180,7 +180,7 @@ class Profile(ConfigModel):
     http: Http = Http()
     """Limits of one request, proxy and certificates."""
 
-    def path(self, resource: str) -> str:
+    def resource_path(self, resource: str) -> str:
         return next((path for name, path in self.paths.items() if name == resource), PATHS[resource])
 
     def scope_name(self, resource: str) -> str:
@@ -209,7 +209,7 @@ class Profile(ConfigModel):
         """Return whether a look-up can verify the operation: an update by its id, a create only by its external id."""
         return operation != "create" or self.can_look_up(resource)
 
-    def rule_after_ambiguous(self, resource: str, operation: str) -> Rule:
+    def rule_after_ambiguous_answer(self, resource: str, operation: str) -> Rule:
         given = self.after_ambiguous
         chosen = (
             {str(name): rule for name, rule in given.items()}.get(resource) if isinstance(given, Mapping) else given
@@ -226,7 +226,7 @@ class Profile(ConfigModel):
     def assumptions(self) -> Iterator[tuple[str, str]]:
         for name in RESOURCES:
             if name != "invoice":
-                yield f"path of {name}", self.path(name)
+                yield f"path of {name}", self.resource_path(name)
         yield "external ids", "every resource but the invoice has externalId, unique per tenant and resource"
         yield "updates", "PATCH {path}/{id} with a JSON merge patch (RFC 7396)"
         yield "lists", "?limit=, cursor and updatedSince; data and nextCursor, in the order of updatedAt"
@@ -236,7 +236,7 @@ class Profile(ConfigModel):
         key = self.idempotency
         yield "idempotency", f"{key.header}, remembered for {duration_text(key.kept_s)}" if key.enabled else "none"
         yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"
-        rules = {name: self.rule_after_ambiguous(name, "create") for name in RESOURCES}
+        rules = {name: self.rule_after_ambiguous_answer(name, "create") for name in RESOURCES}
         groups = [
             f"{rule}: {', '.join(n for n in rules if rules[n] == rule)}" for rule in dict.fromkeys(rules.values())
         ]

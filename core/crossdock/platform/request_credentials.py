@@ -10,7 +10,7 @@ from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform.token_endpoint import GrantedToken, TokenEndpoint
 from crossdock.values.clock import Clock
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 
 RENEWED_AT = 0.8  # of a token's life
 MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
@@ -46,7 +46,7 @@ class KeyCredential:
         self._authorization = ""
 
     def read_secret(self) -> None:
-        self._authorization = f"Bearer {self._key.reveal_token()}"
+        self._authorization = f"Bearer {self._key.reveal_for_header()}"
 
     def authorization(self) -> str:
         return self._authorization
@@ -84,10 +84,10 @@ class TokenCredential:
                 return token.authorization
             pending = self._pending = self._pending or Future()
         if not is_pending:
-            self._request_for_all(pending)
+            self._request_token_for_all(pending)
         return pending.result().authorization  # the requesting thread has a deadline, so all that wait have one
 
-    def _request_for_all(self, pending: Future[GrantedToken]) -> None:
+    def _request_token_for_all(self, pending: Future[GrantedToken]) -> None:
         token: GrantedToken | None = None
         failure: BaseException | None = None
         try:
@@ -101,14 +101,14 @@ class TokenCredential:
             if token:
                 self._renew_at = token.requested_at + RENEWED_AT * token.life_s
             elif isinstance(failure, UnavailableError):
-                token = self._keep_while_valid()
+                token = self._keep_old_token()
             self.token = token
         if token:
             pending.set_result(token)
         else:
             pending.set_exception(failure)
 
-    def _keep_while_valid(self) -> GrantedToken | None:
+    def _keep_old_token(self) -> GrantedToken | None:
         """Return the old token if it is still valid, to be renewed after half of its remaining life."""
         now, token = self._clock.monotonic(), self.token
         if token is None or now >= _expires_at(token):

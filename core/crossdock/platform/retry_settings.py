@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from crossdock.values.config_models import MAX_S, ConfigModel
+from crossdock.values.config_base_types import MAX_S, ConfigModel
 
 
 class Retry(ConfigModel):

@@ -83,7 +83,7 @@ class TokenEndpoint:
         if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"HTTP {status}", code="token_unavailable")
         if not 200 <= status < 300:
-            raise self._rejection(status, members.get("error"))
+            raise self._rejection_error(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
         if not oauth_messages.is_token(token):
             raise UnavailableError(
@@ -95,7 +95,7 @@ class TokenEndpoint:
         life_s = oauth_messages.token_life_s(members.get("expires_in"))
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
-    def _rejection(self, status: int, code: object) -> UnauthorizedError:
+    def _rejection_error(self, status: int, code: object) -> UnauthorizedError:
         reason = oauth_messages.refusal_text(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(

@@ -14,24 +14,24 @@ from types import TracebackType
 from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error, with_code
+from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, run_folder
+from crossdock.pacing.request_allowance import Allowance, Priority
+from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
 from crossdock.runs import stored_rate_limits
-from crossdock.runs.adoption_index import RunAdoptions
+from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.run_attempt import Attempt
-from crossdock.runs.run_input import RunInputFactory
+from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
+from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
-from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.timings import Timings
 from crossdock.state import (
     AuditEntry,
@@ -43,7 +43,7 @@ from crossdock.state import (
     Transaction,
     Unchanged,
 )
-from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error
 from crossdock.values.display_texts import instant_text
 from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
@@ -51,7 +51,7 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_rules import StateDoubts
-from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
@@ -76,7 +76,8 @@ _LEFT = "unsettled operations are left:"
 
 
 class ActiveRun:
-    """One execution of some streams, at once or in parts. `opened` sets `report`, `streams`, `records` and `refused`.
+    """One execution of some streams, at once or in parts. `recording_start_and_end` sets `report`, `streams`, `records`
+    and `refused`.
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
@@ -86,7 +87,7 @@ class ActiveRun:
 
     report: Report
     streams: list[BoundStream]
-    records: OwnRecords
+    records: RecordsOfRun
     refused: Mapping[str, RefusedError]
     _entry: AuditEntry | None
     _defects: Mapping[str, AuthorCodeError]
@@ -105,7 +106,7 @@ class ActiveRun:
         part: MigrationPart | None = None,
         purpose: Purpose = SYNC,
     ) -> None:
-        self._session, self._timings = session, Timings.wrapping(progress, session.clock)
+        self._session, self._timings = session, Timings.reuse_or_wrap(progress, session.clock)
         self._interrupt = RunInterrupt(interrupt)
         self._priority, self._patience, self._attempt = priority, patience, attempt
         self._part, self._purpose = part, purpose
@@ -125,19 +126,21 @@ class ActiveRun:
         children_first: bool = False,
     ) -> Report:
         """Run streams at once, from the beginning of the run to its end. *source* replaces `StreamInput`."""
-        with self.opened(names, answers_for=answers_for):
+        with self.recording_start_and_end(names, answers_for=answers_for):
             for name, refusal in self.refused.items():
-                self.report.messages.fail(name, refusal)
+                self.report.messages.add_error(name, refusal)
             self.records.begin_reading()
             whole = reads and names == self._session.project.selected_streams([])
-            self.deliver(self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole)
+            self.settle_then_deliver_streams(
+                self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole
+            )
         return self.report
 
     def _new_stream_input(self, bound: BoundStream, tally: Tally, run: int) -> StreamInput:
         return StreamInput(bound, self._session.state, tally, run)
 
     @contextmanager
-    def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
+    def recording_start_and_end(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
         """Record the start of the run, and its end after the block.
 
         Args:
@@ -150,7 +153,7 @@ class ActiveRun:
         try:
             with ExitStack() as stack:
                 self.records = self._session.records.begin_run()
-                stack.callback(self.records.end)
+                stack.callback(self.records.end_run)
                 stack.push(self._end_dispatchers)
                 stack.enter_context(
                     stop_on_request(self._session.state, self.report.run, self._interrupt, self._note_stop_request)
@@ -159,7 +162,7 @@ class ActiveRun:
                 yield
         except BaseException as error:
             self.report.is_partial = True
-            self.report.messages.fail("", error_of_author(error) or as_crossdock_error(error))
+            self.report.messages.add_error("", as_author_code_error(error) or as_crossdock_error(error))
             raise
         finally:
             self.report.lasted = self._before + self._timings.end()
@@ -170,9 +173,11 @@ class ActiveRun:
 
     def note(self, stream: str, text: str) -> None:
         self._timings.warn(f"{stream}: {text}" if stream else text)
-        self.report.messages.note(stream, text)
+        self.report.messages.add_note(stream, text)
 
-    def deliver(self, streams: Sequence[BoundStream], source: RunInputFactory, *, whole: bool = False) -> None:
+    def settle_then_deliver_streams(
+        self, streams: Sequence[BoundStream], source: RunInputFactory, *, whole: bool = False
+    ) -> None:
         """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
 
         The report has errors of the delivery under the target's name or an empty one.
@@ -217,13 +222,13 @@ class ActiveRun:
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
         for text in session.project.warnings:
-            self._timings.warn(with_code(text, "config_key_renamed"))
-            self.report.messages.warn("", text, code="config_key_renamed")
+            self._timings.warn(add_code_to_first_line(text, "config_key_renamed"))
+            self.report.messages.add_warning("", text, code="config_key_renamed")
 
     def _bind_streams(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             self._api_limits = stored_rate_limits.read(tx, connections, session.project.connections_reading_platform)
             self.refused = (
                 {}
@@ -239,9 +244,9 @@ class ActiveRun:
             report.counters,
             self._purpose.only_unchanged,
             warn=partial(self.note, ""),
-            may_pause=lambda: self._running is not None and self._running.has_others,
+            may_pause=lambda: self._running is not None and self._running.has_other_targets,
         )
-        work = run_folder(stack, spool)
+        work = create_run_folder(stack, spool)
         context = SourceContext(
             session.clock,
             self._timings,
@@ -251,9 +256,9 @@ class ActiveRun:
             spool,
             self._patience,
             report.messages,
-            self._job_run(),
+            self._due_job_run_with_previous(),
             report.inputs,
-            at_end=stack.enter_context(ClosingStack(partial(report.messages.fail, ""))),
+            at_end=stack.enter_context(ClosingStack(partial(report.messages.add_error, ""))),
             limits=self._api_limits,
             buckets=session.source_buckets,
             live=self._priority == "live",
@@ -261,15 +266,15 @@ class ActiveRun:
             api_usage=report.api_usage,
             reading=session.reading,
         )
-        self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
+        self.streams = session.project.bind_streams(names - self.refused.keys(), targets=session.targets, run=context)
         self._verification = BindingVerification(session, context, report.run, self._interrupt)
         self._verification.forget_last_snapshots(self.streams)
 
-    def _job_run(self) -> JobRun | None:
+    def _due_job_run_with_previous(self) -> JobRun | None:
         due_run = self._attempt.due_run
         if due_run is None:
             return None
-        with self._session.state.read_only() as tx:
+        with self._session.state.begin_read_only() as tx:
             last = tx.scheduled_runs.last_executed(due_run)
         return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
 
@@ -288,14 +293,14 @@ class ActiveRun:
                     raise defect
                 deliveries[target.name] = self._new_target_delivery(target, streams, places[target.name])
             except AuthorCodeError as error:
-                self.report.messages.fail(places[target.name], error)
+                self.report.messages.add_error(places[target.name], error)
         self._may_have_left = not self._attempt.continues
         return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
 
     def _other_targets_with_unsettled(self, used: set[str]) -> set[str]:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             left = tx.intents.to_send_counts()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
@@ -320,7 +325,9 @@ class ActiveRun:
 
         def find_left() -> list[Intent]:
             left = (
-                self.records.without_records_of_others(self._session.operations_left(target.name, own))
+                self.records.without_records_of_other_runs(
+                    self._session.operations_left_by_earlier_runs(target.name, own)
+                )
                 if may_have_left
                 else []
             )
@@ -338,7 +345,10 @@ class ActiveRun:
         return self._dispatchers[target.name][0]
 
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
-        session, ceiling = self._session, max(1, self._session.requests_in_flight(target) // self._attempt.shared_by)
+        session, ceiling = (
+            self._session,
+            max(1, self._session.most_requests_in_flight(target) // self._attempt.shared_by),
+        )
         bucket, reduced = session.bucket(target), session.bucket_share(target)
         allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
@@ -352,12 +362,12 @@ class ActiveRun:
             self._run,
             target,
             allowance,
-            stack.enter_context(Senders(target, ceiling, session.project.masks)),
+            stack.enter_context(Senders(target, ceiling, session.project.personal_data_masks)),
             settled,
             rules=AdoptionRules(
-                session.project.adopting_streams,
+                session.project.streams_adopting_by_external_id,
                 session.project.adoption_member_by_stream,
-                session.project.rejecting_conflicts,
+                session.project.streams_rejecting_conflicts,
             ),
             doubts=self._doubts,
             forgotten=self._verification.forgotten,
@@ -384,7 +394,7 @@ class ActiveRun:
                 (report.awaiting, "since the partner has not acknowledged earlier ones yet"),
             ):
                 for name, number in (+counts).items():
-                    report.messages.note(name, f"newer versions left to the next run, {why}: {number:,}")
+                    report.messages.add_note(name, f"newer versions left to the next run, {why}: {number:,}")
             tx.runs.finish(
                 report.run,
                 RunResult(
@@ -409,7 +419,7 @@ class ActiveRun:
                 notice = PendingNotice(
                     report.run, due_run.job, due_run.due
                 )  # until they were told: this may be killed now
-                tx.scheduled_runs.add_pending_notice(notice, self._session.project.recipients)
+                tx.scheduled_runs.add_pending_notice(notice, self._session.project.notification_recipients)
 
         self._session.state.run_transaction(finish)
         self._session.state.check_same_file()
@@ -423,7 +433,7 @@ def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
     )
     if report.completed:
         return ended
-    return ended.ended_by(
+    return ended.with_failure(
         next(iter(report.errors.values()), InternalError("the tally does not balance", code="tally_unbalanced"))
     )
 
@@ -438,7 +448,7 @@ def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch
         shown = ", ".join(f"{file.name} by {instant_text(file.due_at)}" for file in files[:_SHOWN_FILES])
         more = f" and {len(files) - _SHOWN_FILES:,} more files" if len(files) > _SHOWN_FILES else ""
         records = sum(file.records for file in files)
-        messages.warn(
+        messages.add_warning(
             stream,
             f"{files[0].target} has not acknowledged {shown}{more}: {records:,} overdue; ask whether it has them, then"
             f" run 'crossdock records resolve {stream}' with --delivered or --not-delivered",

@@ -25,23 +25,25 @@ class Change:
     def __init__(self, entry: AuditEntry) -> None:
         self.entry = entry
 
-    def note(self, *, before: Any = None, after: Any = None, reason: str = "") -> None:
+    def set_before_and_after(self, *, before: Any = None, after: Any = None, reason: str = "") -> None:
         """Note what was changed. The person may have given the *reason* with the command itself."""
         self.entry = structs.replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
 
-    def store(
+    def store_audit_entry(
         self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "", subject: str = ""
     ) -> None:
         """Store what *tx* changes. The *subject* may be known only now."""
-        self.note(before=before, after=after, reason=reason)
+        self.set_before_and_after(before=before, after=after, reason=reason)
         self.entry = structs.replace(self.entry, subject=subject or self.entry.subject)
         tx.audit_log.put(self.entry)
 
 
 @contextmanager
 def logged_change(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
-    """Log a change of one transaction, which calls `Change.store`. An error of the block is logged in place of it."""
-    change = Change(AuditEntry.new(action, subject, at=clock.now()))
+    """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
+    of it.
+    """
+    change = Change(AuditEntry.by_current_actor(action, subject, at=clock.now()))
     try:
         yield change
     except NotConfirmedError:
@@ -60,10 +62,10 @@ def change_exclusively(
     clock: Clock,
     restored: bool = False,
 ) -> T:
-    """Run *work* in one transaction while no run uses the state. It calls `Change.store`."""
+    """Run *work* in one transaction while no run uses the state. It calls `Change.store_audit_entry`."""
     with (
         logged_change(project, action, subject, clock=clock) as change,
-        project.exclusive_state(restored=restored) as state,
+        project.open_state_exclusively(restored=restored) as state,
     ):
         return state.run_transaction(lambda tx: work(tx, change))
 
@@ -72,11 +74,12 @@ def change_exclusively(
 def logged_long_change(
     project: Project, action: str, subject: str, *, clock: Clock, unlogged: Callable[[str], None] | None = None
 ) -> Iterator[Change]:
-    """Log the beginning and the end of a change that is not one transaction; the block calls `Change.note`.
+    """Log the beginning and the end of a change that is not one transaction; the block calls
+    `Change.set_before_and_after`.
 
     *unlogged* is told if the state cannot be used, for a change that does not need it. Without it, nothing is done.
     """
-    change = Change(AuditEntry.new(action, subject, at=clock.now()))
+    change = Change(AuditEntry.by_current_actor(action, subject, at=clock.now()))
     try:
         _store_entry(project, structs.replace(change.entry, outcome="begun"))
     except StateError as error:
@@ -105,7 +108,7 @@ def _store_entry(project: Project, entry: AuditEntry) -> None:
 def _log_error(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     """Log *error*. If that fails for another reason, the error says so as well."""
     try:
-        _store_entry(project, entry.ended_by(error))
+        _store_entry(project, entry.with_failure(error))
     except CrossdockError as unwritten:
         add_unlogged_hint(error, unwritten)
 

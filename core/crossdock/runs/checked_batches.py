@@ -12,17 +12,17 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
-from crossdock.delta.row_preparation import KEY_HASH, keys_only
+from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.errors import ConnectorError, StoppedError
-from crossdock.mapping.cursors import Checkpoint
-from crossdock.mapping.own_external_ids import keys_at_source
+from crossdock.mapping.external_id_recognition import keys_at_source
+from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.printable import is_storable
-from crossdock.reading.sources.list_evidence import DoubtfulListError, refusal_of_joined_rows
-from crossdock.values.author_code import guarded, masked_text, place_of_code
-from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column
+from crossdock.reading.sources.list_evidence import DoubtfulListError, incomplete_joined_rows_error
+from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code
+from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column_name
 
 _Item = TypeVar("_Item")
-_NUMBER = internal_column("object")
+_NUMBER = internal_column_name("object")
 _LINES_END = 1 << 32  # of a file or page
 
 
@@ -34,26 +34,26 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
     """
     latest: str | None = None
-    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _WholeList(bound)
+    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _ConsecutiveListLines(bound)
     with guarded_stream_method(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
             for read in _attribute_lists_to_stream(bound, batches):
-                batch = _check_item(bound, read, latest)
+                batch = _check_batch_or_checkpoint(bound, read, latest)
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
-                    whole_list = _WholeList(bound)
+                    whole_list = _ConsecutiveListLines(bound)
                     yield batch
                     continue
                 latest = batch.source
                 bound.context.run.reading.count_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
-                yield from map(guard.wrap, whole_list.placed(batch))
+                yield from map(guard.wrap, whole_list.batches_with_consecutive_lines(batch))
         except DoubtfulListError as error:
-            if whole_list.is_joined:
-                raise refusal_of_joined_rows(error) from error
+            if whole_list.has_joined_rows:
+                raise incomplete_joined_rows_error(error) from error
             raise
         finally:
             if isinstance(batches, Generator):
@@ -64,7 +64,7 @@ def _attribute_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> 
     """Attribute the lists that are read for *batches* to the stream."""
     following = iter(batches)
     while True:
-        with bound.context.run.open_lists.reading_as(bound.name):
+        with bound.context.run.open_lists.attributing_lists_to_stream(bound.name):
             try:
                 batch = next(following)
             except StopIteration:  # a default of `next` could be what an author yields by mistake
@@ -86,7 +86,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
-    whole_list, list_id = _WholeList(bound, "fetch"), None
+    whole_list, list_id = _ConsecutiveListLines(bound, "fetch"), None
     size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
     with guarded_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
@@ -94,17 +94,17 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
                 batch = _check_batch(bound, read, latest, "fetch")
                 latest = batch.source
                 if list_id is None or list_id != lists.open_list_id:
-                    whole_list, list_id = _WholeList(bound, "fetch"), lists.open_list_id
-                yield from map(guard.wrap, whole_list.placed(batch))
+                    whole_list, list_id = _ConsecutiveListLines(bound, "fetch"), lists.open_list_id
+                yield from map(guard.wrap, whole_list.batches_with_consecutive_lines(batch))
 
 
 def guarded_stream_method(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
-    return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
+    return convert_author_errors(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
 
 
-class _WholeList:
+class _ConsecutiveListLines:
     """Gives the pages of one list the same source and consecutive lines, where a group may have rows on several pages.
 
     The elements of exploded objects are groups of one object. An object that is listed again is another version of its
@@ -118,16 +118,16 @@ class _WholeList:
         self._source, self._lines, self._is_divided = "", 0, False
 
     @property
-    def is_joined(self) -> bool:
+    def has_joined_rows(self) -> bool:
         return self._lines > 0
 
-    def placed(self, batch: RawBatch) -> Sequence[RawBatch]:
+    def batches_with_consecutive_lines(self, batch: RawBatch) -> Sequence[RawBatch]:
         columns, stream = batch.load().columns, self._bound.stream
         if stream.group_by and ELEMENT in columns:
-            return [batch] if stream.reads_files else _with_objects_apart(stream, batch)
-        return [self._joined(batch)] if self._joins and JSON in columns else [batch]
+            return [batch] if stream.reads_files else _split_repeated_objects(stream, batch)
+        return [self._batch_with_continued_lines(batch)] if self._joins and JSON in columns else [batch]
 
-    def _joined(self, batch: RawBatch) -> RawBatch:
+    def _batch_with_continued_lines(self, batch: RawBatch) -> RawBatch:
         rows = batch.load()
         self._is_divided = self._is_divided or bool(batch.deleted and self._lines)
         if self._is_divided and rows.height:
@@ -139,11 +139,11 @@ class _WholeList:
         return replace(batch, source=self._source, rows=rows.with_columns(pl.col(LINE) + first))
 
 
-def _with_objects_apart(stream: Stream[Any], batch: RawBatch) -> Sequence[RawBatch]:
+def _split_repeated_objects(stream: Stream[Any], batch: RawBatch) -> Sequence[RawBatch]:
     """Divide *batch* so that no part has the elements of two objects with the same key."""
     rows, place = batch.load(), pl.col(ELEMENT).str.extract("([0-9]+)$").cast(pl.UInt32)
     begins = (place.is_null() | (place <= place.shift())).fill_null(value=True)
-    objects = keys_only(stream, batch.source, rows).with_columns(rows.select(begins.cum_sum().alias(_NUMBER)))
+    objects = compute_keys(stream, batch.source, rows).with_columns(rows.select(begins.cum_sum().alias(_NUMBER)))
     again = pl.when(pl.col(KEY_HASH).is_not_null()).then(pl.col(_NUMBER).rank("dense").over(KEY_HASH)).otherwise(1)
     numbers = objects.select(again.alias(_NUMBER))[_NUMBER]
     most = numbers.n_unique()
@@ -165,15 +165,15 @@ class _CallableGuard:
     def wrap(self, batch: RawBatch) -> RawBatch:
         again, proof = batch.again, batch.proof
         if again is not None and again not in self._made:
-            self._made[again] = self._guarded_again(again, batch.source, batch.load().columns)
+            self._made[again] = self._guarded_reread(again, batch.source, batch.load().columns)
         if proof is not None and proof.content not in self._made:
-            self._made[proof.content] = self._guarded_content(proof.content, batch.source)
+            self._made[proof.content] = self._guarded_proof_content(proof.content, batch.source)
         if proof is not None:
             content = self._made[proof.content]
             proof = replace(proof, content=content, counted=bool(proof.counted), cut=bool(proof.cut))
         return replace(batch, again=None if again is None else self._made[again], proof=proof)
 
-    def _guarded_again(self, again: Again, source: str, columns: Collection[str]) -> Again:
+    def _guarded_reread(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             with guarded_stream_method(self._bound, self._method, lambda: source):
                 frames: Iterable[object] = again(lines)
@@ -185,7 +185,7 @@ class _CallableGuard:
 
         return read
 
-    def _guarded_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
+    def _guarded_proof_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
             with guarded_stream_method(self._bound, self._method, lambda: source):
                 made: object = content()
@@ -198,7 +198,7 @@ class _CallableGuard:
         return name
 
 
-def _check_item(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
+def _check_batch_or_checkpoint(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
     if not isinstance(read, Checkpoint):
         return _check_batch(bound, read, latest, "pull")
     if not _is_storable_text(read.cursor):
@@ -209,19 +209,21 @@ def _check_item(bound: BoundStream, read: object, latest: str | None) -> RawBatc
 def _check_batch(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
     if not isinstance(read, RawBatch):
         raise _defect_error(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
-    if (wrong := next(_wrong_facts(bound, read, method), None)) is None:
+    if (wrong := next(_defects_of_batch(bound, read, method), None)) is None:
         try:
             rows = read.load()
         except (OSError, pl.exceptions.PolarsError) as error:
-            wrong = f"whose rows cannot be read: {masked_text(error)}"
+            wrong = f"whose rows cannot be read: {masked_error_text(error)}"
         else:
-            wrong = None if method == "existing" else _problem_of_lines(rows, are_grouped=bool(bound.stream.group_by))
+            wrong = (
+                None if method == "existing" else _defect_of_line_numbers(rows, are_grouped=bool(bound.stream.group_by))
+            )
     if wrong is not None:
         raise _defect_error(bound, method, f"yielded a batch {wrong}", latest)
     return read
 
 
-def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[str]:
+def _defects_of_batch(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[str]:
     rows: object = batch.rows
     proof: object = batch.proof
     deleted: object = batch.deleted
@@ -241,7 +243,7 @@ def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[s
         yield "that names deleted records, which the stream does not declare (yields_deleted = True)"
 
 
-def _problem_of_lines(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
+def _defect_of_line_numbers(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
     """Return what is wrong with the lines, by which records are found again. Rows of other types are refused later."""
     if rows.schema.get(LINE) != pl.UInt64:
         return None

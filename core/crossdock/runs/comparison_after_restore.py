@@ -23,16 +23,16 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.request_allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
 from crossdock.runs.difference_classes import Correction
-from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_hash
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
-from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target
 
 if TYPE_CHECKING:
@@ -68,24 +68,24 @@ class RecordsForgottenByState:
         self._compared_before: AbstractSet[str] = frozenset()
         self._last_restored = 0
 
-    def add(self, resource: str, comparison: LiveComparison) -> None:
+    def add_from_comparison(self, resource: str, comparison: LiveComparison) -> None:
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed_ids_by_content
 
-    def add_compared_before(self, compared: AbstractSet[str], last_restored: int) -> None:
+    def add_resources_compared_earlier(self, compared: AbstractSet[str], last_restored: int) -> None:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
         self._compared_before, self._last_restored = compared, last_restored
 
-    def has_read_all_for(self, intent: Intent) -> bool:
+    def can_decide_create(self, intent: Intent) -> bool:
         """Return whether the platform's list shows whether the create *intent* was executed."""
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
 
-    def claim(self, intent: Intent) -> str | None:
+    def claim_created_id(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
         if intent.resource not in self._named:
             return None
         named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
-        ids = self._unnamed[intent.resource].get(content_hash(payload_after(intent)))
+        ids = self._unnamed[intent.resource].get(customer_and_items_hash(payload_after(intent)))
         return named or (ids.pop() if ids else None)
 
 
@@ -109,12 +109,12 @@ class BindingVerification:
 
     def verify(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.resources_with_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
-            self.forgotten.add_compared_before(named - declared, last_restored)
+            self.forgotten.add_resources_compared_earlier(named - declared, last_restored)
         found |= declared & written_resources(self._session.project, target)
         resources = [name for name in target.resources if name in found]
         if not resources:
@@ -125,7 +125,7 @@ class BindingVerification:
         from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs compare
 
         with LiveRecords(self._session.project.platform, self._run) as live:
-            self._compare_each(resources, partial(self._compare_lists, live, target))
+            self._compare_each(resources, partial(self._compare_with_platform_list, live, target))
 
     def _compare_each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
         """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
@@ -137,7 +137,7 @@ class BindingVerification:
 
     # ---- lists of the platform
 
-    def _compare_lists(self, live: LiveRecords, target: Target, resource: str) -> None:
+    def _compare_with_platform_list(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._new_comparison(target, resource)
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with the platform")
         self._state.run_transaction(lambda tx: tx.unrecorded_references.begin_reading(PLATFORM, resource))
@@ -147,11 +147,11 @@ class BindingVerification:
             self._store_results(comparison, [each for bindings in bound.values() for each in bindings])
             unrecorded_references.store_unrecorded_references(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
-        comparison.finish(partial(live.record, cast("ResourceName", resource)))
+        comparison.compare_unlisted_bindings(partial(live.record, cast("ResourceName", resource)))
         self._store_results(comparison, [])
         self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
-        self._mark_contributions(comparison, resource)
-        self.forgotten.add(resource, comparison)
+        self._verify_or_delete_contributions(comparison, resource)
+        self.forgotten.add_from_comparison(resource, comparison)
         if not target.resources[resource].write_once:
             self._state.run_transaction(partial(self._end_comparison, resource))
 
@@ -162,12 +162,12 @@ class BindingVerification:
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.clear_resource(PLATFORM, resource)
 
-    def _mark_contributions(self, comparison: LiveComparison, resource: str) -> None:
+    def _verify_or_delete_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
-            with self._state.read_only() as tx:
-                page = tx.bindings.unverified(PLATFORM, resource, after=after, limit=AT_ONCE)
+            with self._state.begin_read_only() as tx:
+                page = tx.bindings.unverified_bindings(PLATFORM, resource, after=after, limit=AT_ONCE)
             if not page:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
@@ -177,7 +177,9 @@ class BindingVerification:
     def _mark_verified_or_deleted(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
-            again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
+            again = tx.bindings.target_id_by_key_hash(
+                scope.whole_record_scope, [binding.key_hash for binding in bindings]
+            )
             tx.bindings.mark_deleted(scope, list(again), at=self._now())
             tx.bindings.mark_verified(scope, [binding for binding in bindings if binding.key_hash not in again])
 
@@ -198,8 +200,8 @@ class BindingVerification:
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with {target.name}")
         after: tuple[str, int] | None = None
         while True:
-            with self._state.read_only() as tx:
-                page = tx.bindings.unverified(target.name, resource, after=after, limit=AT_ONCE)
+            with self._state.begin_read_only() as tx:
+                page = tx.bindings.unverified_bindings(target.name, resource, after=after, limit=AT_ONCE)
             if not page:
                 break
             for scope, binding in page:
@@ -227,7 +229,7 @@ class BindingVerification:
 
         def believed(tx: Transaction) -> bool:
             is_any = False
-            while page := tx.bindings.unverified(target.name, resource, after=None, limit=AT_ONCE):
+            while page := tx.bindings.unverified_bindings(target.name, resource, after=None, limit=AT_ONCE):
                 is_any = True
                 for scope, each in groupby(page, key=itemgetter(0)):
                     tx.bindings.mark_verified(scope, [binding for _, binding in each])
@@ -243,7 +245,7 @@ class BindingVerification:
 
     def _new_comparison(self, target: Target, resource: str) -> LiveComparison:
         kind, scopes = target.resources[resource], self._session.project.scope_by_stream.values()
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.is_restored()
             remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time(target.name)
@@ -252,7 +254,11 @@ class BindingVerification:
         return LiveComparison(
             self._state,
             ComparedResource(resource, has_names, kind.write_once, kept=members),
-            {each.whole.namespace for each in scopes if (each.target, each.resource) == (target.name, resource)},
+            {
+                each.whole_record_scope.namespace
+                for each in scopes
+                if (each.target, each.resource) == (target.name, resource)
+            },
             {(intent.scope, intent.identity.key_hash) for intent in unsettled},
             began=self._now(),
             remembered=remembered,

@@ -34,13 +34,13 @@ class SessionCrashMarker(CrashMarker):
 
     def __init__(self, state: State, marks: CrashMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
         self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             self._suspects = tx.crashing_inputs.has_any()
         self._own = threading.local()
         self._numbers, self._taken = threading.Lock(), set[int]()
 
     @contextmanager
-    def mark_stream(self, stream: str) -> Iterator[None]:
+    def mark_stream_being_read(self, stream: str) -> Iterator[None]:
         number = self._take_free_number()
         self._own.slot = _ReadingSlot(number, CrashMark(stream))
         try:
@@ -51,7 +51,7 @@ class SessionCrashMarker(CrashMarker):
             self._own.slot = None
             self._taken.discard(number)
 
-    def mark_file(self, name: str, content: str) -> None:
+    def mark_file_being_read(self, name: str, content: str) -> None:
         slot: _ReadingSlot | None = getattr(self._own, "slot", None)
         if slot is not None:
             self._remove_mark()
@@ -61,18 +61,18 @@ class SessionCrashMarker(CrashMarker):
         slot: _ReadingSlot | None = getattr(self._own, "slot", None)
         if slot is not None:
             slot.mark = structs.replace(slot.mark, batches=slot.mark.batches + 1)
-            self._marks.put(slot.number, slot.mark)
+            self._marks.write_mark(slot.number, slot.mark)
 
     def _put_mark(self, mark: CrashMark) -> None:
         slot: _ReadingSlot = self._own.slot
         slot.mark = mark
-        self._marks.put(slot.number, mark)
+        self._marks.write_mark(slot.number, mark)
         if self._suspects:
-            slot.suspected = self._is_suspected(mark)
+            slot.suspected = self._suspect_or_set_aside(mark)
 
-    def _is_suspected(self, mark: CrashMark) -> bool:
+    def _suspect_or_set_aside(self, mark: CrashMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             found = tx.crashing_inputs.get(mark)
         if found is None:
             return False
@@ -86,7 +86,7 @@ class SessionCrashMarker(CrashMarker):
 
     def _remove_mark(self) -> None:
         slot: _ReadingSlot = self._own.slot
-        self._marks.put(slot.number, None)
+        self._marks.write_mark(slot.number, None)
         if slot.suspected:
             slot.suspected = False
             with self._state.begin() as tx:
@@ -100,13 +100,13 @@ class SessionCrashMarker(CrashMarker):
 
 
 @contextmanager
-def crash_marker(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[CrashMarker]:
+def open_crash_marker(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[CrashMarker]:
     """Take over the marks of a killed process, and mark what is read in the block. The lease must be held."""
     marks = state.crash_marks()
     if marks is None:
         yield CrashMarker()
         return
-    if left := marks.left_by_killed_process():
+    if left := marks.marks_of_killed_process():
         with state.begin() as tx:
             for mark in left:
                 tx.crashing_inputs.record_kill(mark, at=clock.now())
@@ -114,7 +114,7 @@ def crash_marker(state: State, clock: Clock, kills: Callable[[str], bool]) -> It
     try:
         yield SessionCrashMarker(state, marks, clock, kills)
     finally:
-        marks.close()
+        marks.close_and_remove()
 
 
 def _set_aside_error(mark: CrashMark, killed: int) -> RefusedError:
@@ -134,7 +134,7 @@ _FATAL = {
 }
 
 
-def kills_process(project: Project, stream: str) -> bool:
+def planning_kills_trial_process(project: Project, stream: str) -> bool:
     """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
     command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""

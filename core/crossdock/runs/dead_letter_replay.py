@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
+from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
 from crossdock.runs import stream_input
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
@@ -20,57 +20,62 @@ from crossdock.values.tally import Tally
 class ReplayInput:
     """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records."""
 
-    finds_changes, named = False, None
+    finds_changes_without_webhooks, requested_key_hashes = False, None
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: RecordFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = structs.replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
-        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), IdleWaits(), ()
-        self.postponed = 0
+        self.has_more, self.formerly_waiting_key_hashes, self.idle_waits, self.prepared_operations = (
+            False,
+            frozenset[int](),
+            IdleWaits(),
+            (),
+        )
+        self.postponed_as_unsettled_count = 0
 
     def close(self) -> None:
         """Do nothing: no source is open."""
 
-    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+    def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen dead letters, except rows without a key, and unsettled or newly filtered records."""
         skipped = {intent.identity.key_hash for intent in unsettled}
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             chosen = tx.dead_letters.rejected_matching(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]
-        filtered = stream_input.newly_filtered(self._bound, "rejected", found)
+        filtered = stream_input.find_and_note_newly_filtered(self._bound, "rejected", found)
         self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
             self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
-        self._tally.count("carried_over", self.expected_records + len(filtered))
+        self._tally.count("carried_over", self.expected_record_count + len(filtered))
         self._tally.count("carried_on", len(filtered))
-        advance(self.expected_records)
+        advance(self.expected_record_count)
 
-    def abandon(self) -> None:
-        self._tally.count("carried_on", self.expected_records)
+    def handle_failed_read(self) -> None:
+        self._tally.count("carried_on", self.expected_record_count)
 
     @property
-    def expected_records(self) -> int:
+    def expected_record_count(self) -> int:
         return len(self._dead_letters) + len(self.removals.removed)
 
-    def failure_count(self) -> FailureCount:
+    def new_failure_counter(self) -> FailureCounter:
         """Return no limit: the records are dead letters already."""
-        return FailureCount(self._bound, None)
+        return FailureCounter(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
         return stored_records_prepared_again(
             self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters)
         )
 
-    def update_estimate(self) -> UpdateCandidates:
+    def update_candidates(self) -> UpdateCandidates:
         """Return no candidates: an operator chose these records, and the limits apply to what a source brings."""
         return UpdateCandidates(0, 0, self.records, "")
 
-    def refuse(self, withheld: WithheldUpdates | None) -> None:  # noqa: ARG002  none of its updates needs approval
-        self._tally.count("carried_on", self.expected_records)
+    def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:  # noqa: ARG002  none of its updates needs approval
+        self._tally.count("carried_on", self.expected_record_count)
 
-    def finish(self) -> None:
+    def store_completion(self) -> None:
         """Do nothing: no source was read."""

@@ -15,32 +15,36 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.reading.sources.run_context import ClosingStack, SourceContext, run_folder
+from crossdock.pacing.request_duration_forecast import Forecast, forecast
+from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import stored_rate_limits
-from crossdock.runs.adoption_index import note_possible_adoptions
-from crossdock.runs.files_for_targets import PlannedFiles
+from crossdock.runs.adoptable_record_reading import note_possible_adoptions
+from crossdock.runs.forecast_of_unsettled_operations import (
+    UnsettledOperations,
+    assumed_delivery,
+    cannot_be_verified_after_restore,
+)
 from crossdock.runs.intake_log import NoIntake, PlanIntake
-from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
+from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
+from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.deferred_deletes import DeferredDeletes
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals, operation_verb
 from crossdock.runs.run_report import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings
-from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
-from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
 
@@ -57,7 +61,7 @@ def plan(
     progress: Progress,
     summed: bool = False,
 ) -> PlanResult:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do. Errors of sources are in the result."""
+    """Pass to *listener* what `crossdock.runs.sync_and_replay.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
         return plan_with_state(project, state, selection, listener, clock, progress, summed=summed)
 
@@ -83,9 +87,9 @@ def plan_with_state(
     """Plan on an open state, which is only read, or on *corrected*. If *summed*, hash the sources."""
     left = list[CrossdockError]()
     with ExitStack() as stack:
-        work = run_folder(stack, None)
+        work = create_run_folder(stack, None)
         names = project.selected_streams(selection)
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
             )
@@ -93,12 +97,12 @@ def plan_with_state(
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
-        timings = Timings.wrapping(progress, clock)
+        timings = Timings.reuse_or_wrap(progress, clock)
         context = SourceContext(
             clock, timings, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
         )
         targets = project.targets(clock)
-        streams = project.bind(names - refused.keys(), targets=targets, run=context)
+        streams = project.bind_streams(names - refused.keys(), targets=targets, run=context)
         source = corrected.source if corrected else None
         preview = _Preview(targets, state, listener, clock.now(), streams, source)
         preview.result.errors.update(refused)
@@ -121,7 +125,7 @@ def plan_with_state(
 
 def _note_unverified(bound: BoundStream, state: State) -> None:
     """Note, since a plan calls no target, that unverified records depend on what their target holds."""
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         number = tx.unverified.count([bound.scope], None)
     if number:
         records = "1 record is" if number == 1 else f"{number:,} records are"
@@ -148,7 +152,7 @@ class _Preview:
         self._doubtful: set[tuple[Scope, int]] = set()  # records with a create in doubt
         self._references = {name: References(name, self._known) for name in targets}
         self.expected = ExpectedDeliveries()
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.is_restored()
@@ -157,7 +161,7 @@ class _Preview:
         self._files = PlannedFiles(targets)
         self._coming = {bound.scope for bound in streams}
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
-        self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
+        self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingReporter]] = []
         names = {bound.name for bound in streams}
         self._left = UnsettledOperations.grouped(unsettled, targets, now, streams=names, state_restored=self._restored)
         self._held = list(self._left.held)
@@ -168,7 +172,7 @@ class _Preview:
         self._expect_delivered(self._left.sent_first)
 
     def finish(self) -> PlanResult:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             self.result.files = self._files.files(tx, self._now)
         needed = Counter(file.target for file in self.result.files)
         for (target, resource, kind), operations in self._operations.items():
@@ -186,7 +190,7 @@ class _Preview:
         except AuthorCodeError as error:  # the sync can send nothing to it
             self.result.errors.setdefault(target, error)
             estimate = LimitEstimate()
-        return forecast(BucketState.continuing(earlier, estimate, now), requests, now)
+        return forecast(BucketState.from_earlier_run(earlier, estimate, now), requests, now)
 
     # ---- what earlier runs left
 
@@ -197,35 +201,35 @@ class _Preview:
     def _count_unsettled(self, intent: Intent) -> None:
         scope = intent.scope
         if intent.place is not None:
-            self._files.add_stored(intent)
+            self._files.add_operation_of_stored_file(intent)
         else:
-            self._count_for_target(scope, intent, "resend")
+            self._count_toward_requests_or_files(scope, intent, "resend")
 
-    def _count_for_target(self, scope: Scope, operation: Intent | Operation, request: str) -> None:
+    def _count_toward_requests_or_files(self, scope: Scope, operation: Intent | Operation, request: str) -> None:
         if self._files.is_sent_in_files(scope.target, scope.resource):
-            self._files.add(scope, operation)
+            self._files.add_operation(scope, operation)
         else:
             self._operations[scope.target, scope.resource, request] += 1
 
     def _expect_delivered(self, intents: list[Intent]) -> None:
         for intent in intents:
-            self.expected.add(expected_delivery(intent))
+            self.expected.add(assumed_delivery(intent))
 
     # ---- streams
 
     def plan_stream(self, bound: BoundStream, *, summed: bool) -> None:
-        if bound.kind.write_once:
+        if bound.resource_type.write_once:
             self._expect_delivered(self._held)
             self._held = []
         if bound.stream.contributes:
-            self._expect_to_contribute(bound)
+            self._expect_repeated_contributions(bound)
         tally = self._tally(bound.name)
         if self._source is None:
             stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
         else:
             stream_input = self._source(bound, tally)
         held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
-        waiting = WaitingOnce(held, self._listener)
+        waiting = WaitingReporter(held, self._listener)
         self._waiting.append((bound, held, waiting))
         while self._plan_part(bound, stream_input, held, waiting) and stream_input.has_more:
             pass
@@ -234,11 +238,14 @@ class _Preview:
         if not held:
             self._coming.discard(bound.scope)
 
-    def _expect_to_contribute(self, bound: BoundStream) -> None:
+    def _expect_repeated_contributions(self, bound: BoundStream) -> None:
         """Expect that contributions to records which the plan creates again are made again."""
-        planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole]
-        with self._state.read_only() as tx:
-            mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)
+        planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole_record_scope]
+        with self._state.begin_read_only() as tx:
+            mine, existing = (
+                tx.bindings.get(bound.scope, planned),
+                tx.bindings.target_id_by_key_hash(bound.scope.whole_record_scope, planned),
+            )
         for key_hash in mine.keys() - existing.keys():
             again = structs.replace(mine[key_hash], fingerprint=None)
             self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
@@ -249,84 +256,86 @@ class _Preview:
         while not is_done:
             is_done = True
             for bound, held, waiting in self._waiting:
-                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
+                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
-                self._show_rounds(planner, chunks, waiting)
-        for each in chain.from_iterable(each.rounds(self._removal_planner) for each in self._referring.values()):
+                self._report_rounds(planner, chunks, waiting)
+        for each in chain.from_iterable(
+            each.plan_delete_rounds(self._removal_planner) for each in self._referring.values()
+        ):
             for decided in each.chunks:
-                self._show_decisions(decided)
+                self._report_decisions(decided)
         for bound, held, waiting in self._waiting:
             if bound.name not in self.result.errors:
-                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
-                self._show_rounds(planner, planner.plan_rejections(held.pop_late()), waiting)
-            waiting.finish()
+                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
+                self._report_rounds(planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting)
+            waiting.report_still_waiting()
             self._tally(bound.name).count("carried_on", held.discard_all())
 
     def _plan_part(
-        self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce
+        self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingReporter
     ) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         left = (*self._left.in_doubt, *self._left.nowhere, *self._held, *self._left.awaited)
         unsettled = [intent for intent in left if intent.scope == bound.scope]
         try:
-            stream_input.read(unsettled, bound.context.run.progress.advance)
+            stream_input.read_next_part(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
-            self._fail(bound, error)
+            self._record_stream_error(bound, error)
             self.result.unread += 1
-            stream_input.abandon()
+            stream_input.handle_failed_read()
             return False
         if stream_input.digest:
             self.result.sources[bound.name] = stream_input.digest
-        tally.count("carried_on", held.remove(stream_input.waited))
+        tally.count("carried_on", held.remove(stream_input.formerly_waiting_key_hashes))
         if rejected_before := tally.records["rejected"] - rejected:  # nothing of the part is decided yet
             self.result.rejected_before[bound.name] += rejected_before
         if self._withhold_updates(bound, stream_input):
             return False
-        repeated = stream_input.scan.repeated_keys(with_examples=bound.context.run.observe is not None)
+        repeated = stream_input.latest_records.repeated_keys(with_examples=bound.context.run.observe is not None)
         self.result.repeated_keys.setdefault(bound.name, repeated)
-        for dead_letter in stream_input.scan.dead_letters_without_key:
+        for dead_letter in stream_input.latest_records.dead_letters_without_key:
             self._listener.refused(dead_letter)
         referring = self._referring[bound.scope.target]
-        reads, failing, gone = stream_input.records(), stream_input.failure_count(), stream_input.removals
-        planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.operations)
-        self._show_rounds(planner, planner.decide(reads), waiting)
-        planner.count_carried_on(reads)
-        planner.finish()
+        reads, failing, gone = stream_input.records(), stream_input.new_failure_counter(), stream_input.removals
+        planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.prepared_operations)
+        self._report_rounds(planner, planner.decide(reads), waiting)
+        planner.count_rest_as_carried_on(reads)
+        planner.count_unplanned_removals()
         if planner.stopped is not None:
-            self._fail(bound, planner.stopped)
+            self._record_stream_error(bound, planner.stopped)
             tally.count("carried_on", referring.give_up(bound))
             return False
-        self._show_removals(bound, stream_input.removals)
+        self._report_removals(bound, stream_input.removals)
         return True
 
-    def _fail(self, bound: BoundStream, error: CrossdockError) -> None:
+    def _record_stream_error(self, bound: BoundStream, error: CrossdockError) -> None:
         self.result.errors[bound.name] = without_traceback(error)
 
     def _tally(self, stream: str) -> Tally:
         return self.result.tallies.setdefault(stream, Tally())
 
-    def _show_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingOnce) -> None:
+    def _report_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingReporter) -> None:
         while chunks is not None:
             for decided in chunks:
-                self._show_decisions(decided)
-                waiting.add(decided)
+                self._report_decisions(decided)
+                waiting.report_or_hold_waiting(decided)
             chunks = planner.next_round()
 
     def _withhold_updates(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
-        found = stream_input.update_estimate()
+        found = stream_input.update_candidates()
         try:
             withheld = update_limits.withheld_updates(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
                 return False
-            self._fail(bound, withheld.refusal)
+            self._record_stream_error(bound, withheld.refusal)
             for operation in update_limits.planned_updates(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
-            self._fail(bound, error)
-        stream_input.refuse(None)
+            self._record_stream_error(bound, error)
+        stream_input.withhold_all_records(None)
         return True
 
     def _planner(
@@ -334,21 +343,21 @@ class _Preview:
         held: AwaitingParents,
         tally: Tally,
         gone: Removals,
-        failing: FailureCount,
+        failing: FailureCounter,
         operations: Iterable[Operation] = (),
     ) -> Planner:
         return Planner(held, tally, None, gone=gone, failing=failing, operations=operations, at_once=_AT_ONCE)
 
     def _removal_planner(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
         nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
-        return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCount(bound, None))
+        return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCounter(bound, None))
 
-    def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
+    def _report_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Report the removals that need approval, and count the records that stay."""
         held = gone.withheld
         if gone.refusal is not None:
-            self._fail(bound, gone.refusal)
-        if left_alone := gone.terms["ignored"] - (held.number if held else 0):
+            self._record_stream_error(bound, gone.refusal)
+        if left_alone := gone.terms["ignored"] - (held.record_count if held else 0):
             self.result.left_alone[bound.name] = left_alone
         if held is None:
             return
@@ -359,9 +368,9 @@ class _Preview:
 
     # ---- decisions
 
-    def _show_decisions(self, decided: PlannedChunk) -> None:
+    def _report_decisions(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
-            self._plan_operation(operation)
+            self._count_and_report_operation(operation)
         for dead_letter in decided.dead_letters:
             self._listener.refused(dead_letter)
         for binding in decided.suppressed:
@@ -382,11 +391,11 @@ class _Preview:
             facts = identity.key_hash, identity.fingerprint, identity.position, "rejected", intent.step
             self.expected.add_refusal(identity.stream, DeadLetterFacts(*facts))
 
-    def _plan_operation(self, operation: Operation) -> None:
+    def _count_and_report_operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
         target = self._targets[scope.target]
-        if self._restored and cannot_be_found(scope.resource, operation.kind, target):
+        if self._restored and cannot_be_verified_after_restore(scope.resource, operation.kind, target):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)
@@ -394,7 +403,7 @@ class _Preview:
         if record in self._doubtful:
             return  # the second step of a create in doubt
         self._count_request(operation_verb(operation), identity.stream, scope)
-        self._count_for_target(scope, operation, operation_verb(operation))
+        self._count_toward_requests_or_files(scope, operation, operation_verb(operation))
         self._referring[scope.target].note_planned_references(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))

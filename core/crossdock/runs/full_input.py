@@ -9,8 +9,8 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.delta.state_comparison import Delta, not_listed
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.delta.state_comparison import Delta, keys_not_listed
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.stream_input import StreamInput
@@ -18,8 +18,8 @@ from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.records import Record
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import FROM_STATE, Operation
-from crossdock.writing.targets.payload_comparison import difference
+from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
+from crossdock.writing.targets.payload_comparison import merge_patch
 
 
 class FullInput(StreamInput):
@@ -32,7 +32,7 @@ class FullInput(StreamInput):
             missing record. Used for records that the source no longer names, unless it lists all records.
     """
 
-    finds_changes = False
+    finds_changes_without_webhooks = False
     only_changes = True
 
     def __init__(
@@ -54,14 +54,14 @@ class FullInput(StreamInput):
         return None
 
     @property
-    def _known_in_order(self) -> Callable[[], pl.DataFrame | None] | None:
+    def _known_keys_in_order_loader(self) -> Callable[[], pl.DataFrame | None] | None:
         return None
 
     @property
     def _is_snapshot(self) -> bool:
         return False
 
-    def _mapping_changed_since(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
+    def _text_of_mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
         return ""
 
     def _known_records(self) -> pl.DataFrame:
@@ -73,19 +73,21 @@ class FullInput(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _rows_with_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = not_listed(self._state.known_keys(self._bound.scope), read)
+        self.absent = keys_not_listed(self._state.known_keys(self._bound.scope), read)
         if not self._lists_all:
             named = set(_rows_with_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
             left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)
-            self.operations = [each for each in (self._restoring_operation(*pair) for pair in left) if each.changes]
+            self.prepared_operations = [
+                each for each in (self._restoring_operation(*pair) for pair in left) if each.changes
+            ]
         return super()._compare_with_state(unsettled)
 
     def _restoring_operation(self, wanted: Binding, held: Binding | None) -> Operation:
         """Write what the target accepted before, since the source no longer names the record."""
         bound, after = self._bound, wanted.payload
         identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
-        changes = after if held is None else difference(held.payload, after)
+        changes = after if held is None else merge_patch(held.payload, after)
         kind: Any = "create" if held is None else "update"
         return Operation(kind, identity, bound.scope, Record(wanted.key, (), FROM_STATE, (0,)), after, changes, held)
 
@@ -93,15 +95,15 @@ class FullInput(StreamInput):
         """Remove nothing. Records that the source names as deleted are not compared."""
         return Removals()
 
-    def update_estimate(self) -> UpdateCandidates:
+    def update_candidates(self) -> UpdateCandidates:
         """Return no candidates: a person has seen the differences."""
         return UpdateCandidates(0, 0, self._read_records, "")
 
-    def failure_count(self) -> FailureCount:
+    def new_failure_counter(self) -> FailureCounter:
         """Return no limit: failures are listed."""
-        return FailureCount(self._bound, None)
+        return FailureCounter(self._bound, None)
 
-    def finish(self) -> None:
+    def store_completion(self) -> None:
         with self._state.begin() as tx:
             self._store_keyless_and_clear_resolved(tx)
         self._state.update_key_index(self._bound.scope)

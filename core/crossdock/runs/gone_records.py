@@ -16,16 +16,16 @@ from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_positions import comparable
-from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, keys_only
-from crossdock.delta.state_comparison import Delta, not_listed
+from crossdock.delta.order_by_positions import are_comparable
+from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
+from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import existing_batches
 from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.state import Intent, State, Wait
-from crossdock.values.config_models import parse_duration
+from crossdock.values.config_base_types import parse_duration
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
 
@@ -58,7 +58,7 @@ class SecondReading:
                 self._first.append(self._keys_of_batch(batch))
             yield batch
 
-    def find_doubt(self, missing: pl.Series) -> CrossdockError | None:
+    def reread_and_compare_keys(self, missing: pl.Series) -> CrossdockError | None:
         """Return why the list may lack existing records: it may be cut or old, or a second reading differs."""
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
@@ -82,7 +82,7 @@ class SecondReading:
             else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
         )
 
-    def records_with_other_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
+    def reread_and_compare_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
         """Return those of *changed* whose rows differ in a second reading, and why none of them is delivered, or None.
 
         A row that changes while a list is read may be on two pages, in two versions, or move another one to a page
@@ -110,7 +110,7 @@ class SecondReading:
         )
 
     def _keys_of_batch(self, batch: RawBatch) -> pl.DataFrame:
-        return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)
+        return compute_keys(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)
 
 
 def _distinct_keys(parts: list[pl.DataFrame]) -> pl.DataFrame:
@@ -146,7 +146,9 @@ class GoneRecords:
 
     @property
     def undecided_count(self) -> int:
-        """The number of known records that the source names as deleted, until `decide_by_marks` decides about them."""
+        """The number of known records that the source names as deleted, until `decide_by_deletion_marks` decides about
+        them.
+        """
         return 0 if self._deleted is None else len(self._deleted)
 
     def decide_by_snapshot(
@@ -174,7 +176,9 @@ class GoneRecords:
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.sources:
             return Removals()
-        gone = not_listed(self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
+        gone = keys_not_listed(
+            self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
+        )
         facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
             records=scan.latest.height + seen.height,
@@ -187,7 +191,7 @@ class GoneRecords:
             return 0
         before = scan.latest.height
         for marks in self._marks:
-            is_older = (pl.col(POSITION) < pl.col(_MARKED)) & comparable(POSITION, _MARKED)
+            is_older = (pl.col(POSITION) < pl.col(_MARKED)) & are_comparable(POSITION, _MARKED)
             older = scan.latest.join(marks, on=KEY_HASH).filter(is_older)
             scan.latest = scan.latest.join(older, on=KEY_HASH, how="anti", maintain_order="left")
         marks = scan.latest.filter(pl.col(DELETED) & pl.col(POSITION).is_not_null())
@@ -195,20 +199,20 @@ class GoneRecords:
             self._marks.append(marks.select(KEY_HASH, pl.col(POSITION).alias(_MARKED)))
         return before - scan.latest.height
 
-    def add_part(self, scan: LatestRecords, found: Delta) -> int:
+    def add_part_and_count_revived(self, scan: LatestRecords, found: Delta) -> int:
         """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
         before = self.undecided_count
         if before and self._deleted is not None:
-            self._deleted = not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
+            self._deleted = keys_not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
         superseded = before - self.undecided_count
         if len(found.deleted):
             self._source = self._source or scan.sources[0]
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
         return superseded
 
-    def decide_by_marks(
+    def decide_by_deletion_marks(
         self, unsettled: Sequence[Intent], before: int = 0, fetched: Sequence[int] | None = None
     ) -> Removals:
         if self._deleted is None:
@@ -220,15 +224,18 @@ class GoneRecords:
         )
 
     @property
-    def list_is_due(self) -> bool:
+    def existing_list_is_due(self) -> bool:
         """Whether to read the list of existing records: as often as declared, and while removals need approval."""
         stream, now = self._bound.stream, self._bound.context.run.clock.now()
         if not stream.lists_existing or stream.on_gone == "nothing":
             return False
         if stream.gone.every is None:
             return True
-        with self._state.read_only() as tx:
-            last, pending = tx.snapshots.last_at(self._bound.name), tx.pending_approvals.get(self._bound.name)
+        with self._state.begin_read_only() as tx:
+            last, pending = (
+                tx.snapshots.last_snapshot_time(self._bound.name),
+                tx.pending_approvals.get(self._bound.name),
+            )
         return pending is not None or is_reading_due(last, stream.gone.every, now)
 
     def decide_by_existing_list(self, unsettled: Sequence[Intent]) -> Removals:
@@ -237,7 +244,7 @@ class GoneRecords:
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _ExistingKeys()
         look = SecondReading(bound, lambda: existing_batches(bound))
-        proof.look_again = look.find_doubt
+        proof.look_again = look.reread_and_compare_keys
         try:
             for batch in proof.collect_proofs(look.remember_keys(existing_batches(bound))):
                 listed.add(bound, batch)
@@ -249,8 +256,8 @@ class GoneRecords:
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
         known = self._state.known_keys(bound.scope)
-        gone = not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
-        with self._state.read_only() as tx:
+        gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
+        with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts
         facts = SnapshotFacts(
             listed.source,
@@ -298,7 +305,7 @@ class _ExistingKeys(Struct):
     _parts: list[pl.DataFrame] = field(default_factory=list)
 
     def add(self, bound: BoundStream, batch: RawBatch) -> None:
-        found = keys_only(bound.stream, batch.source, batch.load())
+        found = compute_keys(bound.stream, batch.source, batch.load())
         found = found.drop_nulls(KEY) if bound.stream.own_keys else found  # of others
         self.source = self.source or batch.source
         self.rows += found.height

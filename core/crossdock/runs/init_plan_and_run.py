@@ -14,22 +14,22 @@ from typing import Any, get_args
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.pacing.allowance import Priority
+from crossdock.pacing.request_allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
-from crossdock.runs import dry_run, run_lines, runner
+from crossdock.runs import dry_run, run_lines, sync_and_replay
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.values.clock import SystemClock
 from crossdock.values.config_file import ConfigSource
-from crossdock.values.progress import Progress, Silent, Unit
+from crossdock.values.progress import Progress, SilentProgress, Unit
 
 _used_by = 0  # the process that was the first to read or run
 _METHODS = ("begin", "advance", "allowance", "waiting", "warn")
 
 
-def check_process() -> None:
+def refuse_forked_process() -> None:
     """Refuse a process that was forked after a run: the threads of polars do not exist in it, and it would hang.
 
     Raises:
@@ -42,7 +42,7 @@ def check_process() -> None:
         raise ConfigError("the process was forked from one that has run crossdock", hint=hint, code="process_forked")
 
 
-def config_sources(config: object) -> list[ConfigSource]:
+def checked_config_sources(config: object) -> list[ConfigSource]:
     """Return the files and mappings of *config*, which is one of them or several.
 
     Raises:
@@ -64,7 +64,7 @@ def _config_source(given: object) -> ConfigSource:
     raise TypeError(f"config is a path, a mapping or a list of these, not {type(given).__name__}")
 
 
-def stream_names(streams: Iterable[str]) -> list[str]:
+def checked_stream_names(streams: Iterable[str]) -> list[str]:
     """Return *streams* as a list.
 
     Raises:
@@ -72,24 +72,28 @@ def stream_names(streams: Iterable[str]) -> list[str]:
     """
     names = [] if isinstance(streams, str) else list(streams)
     if isinstance(streams, str) or not all(isinstance(each, str) for each in names):
-        raise _invalid("streams is a list of names", 'such as ["wms.products"]')
+        raise _invalid_option_error("streams is a list of names", 'such as ["wms.products"]')
     return names
 
 
-def record_keys(keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Key]]:
+def checked_record_keys(keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Key]]:
     """Return *keys* with lists.
 
     Raises:
         ConfigError: If a record has no key, or a key is not text.
     """
     if not _are_key_lists(keys):
-        raise _invalid("keys has a list of texts for each stream", 'such as {"shop.orders": ["1001"]}; a key is text')
+        raise _invalid_option_error(
+            "keys has a list of texts for each stream", 'such as {"shop.orders": ["1001"]}; a key is text'
+        )
     lists = {stream: list(wanted) for stream, wanted in keys.items()}
     given = [key for wanted in lists.values() for key in wanted]
     if not given:
         raise ConfigError("no record is named in keys", code="options_incomplete")
     if not all(_is_key(key) for key in given):
-        raise _invalid("a key is text, or a list of texts if the stream has several key columns", "write 17 as '17'")
+        raise _invalid_option_error(
+            "a key is text, or a list of texts if the stream has several key columns", "write 17 as '17'"
+        )
     return lists
 
 
@@ -108,11 +112,11 @@ def _is_key(key: Any) -> bool:
 
 def checked_priority(priority: Priority) -> Priority:
     if priority not in get_args(Priority):
-        raise _invalid(f"there is no priority {priority!r}", f"it is {' or '.join(get_args(Priority))}")
+        raise _invalid_option_error(f"there is no priority {priority!r}", f"it is {' or '.join(get_args(Priority))}")
     return priority
 
 
-def interrupt_of(interrupt: threading.Event | None) -> threading.Event:
+def checked_interrupt(interrupt: threading.Event | None) -> threading.Event:
     """Return *interrupt*, or an event that nobody sets.
 
     Raises:
@@ -125,7 +129,7 @@ def interrupt_of(interrupt: threading.Event | None) -> threading.Event:
     return interrupt
 
 
-def progress_listener(progress: Progress | None) -> Progress:
+def checked_progress_listener(progress: Progress | None) -> Progress:
     """Return *progress*, or a listener that does nothing.
 
     Raises:
@@ -134,10 +138,10 @@ def progress_listener(progress: Progress | None) -> Progress:
     lacking = [name for name in _METHODS if progress is not None and not callable(getattr(progress, name, None))]
     if lacking:
         raise TypeError(f"progress lacks the methods {', '.join(lacking)} of crossdock.Progress")
-    return progress or Silent()
+    return progress or SilentProgress()
 
 
-def _invalid(message: str, hint: str) -> ConfigError:
+def _invalid_option_error(message: str, hint: str) -> ConfigError:
     return ConfigError(message, hint=hint, code="option_value_invalid")
 
 
@@ -157,7 +161,7 @@ def init(config: Config) -> bool:
         ConfigError: If the config is invalid.
         StateError: If the state cannot be created, or is that of another platform or tenant.
     """
-    return load(config).init() == 0
+    return load_project(config).create_or_upgrade_state() == 0
 
 
 def plan(
@@ -177,11 +181,15 @@ def plan(
 
     Raises:
         ConfigError: If the config or the choice is invalid.
-        StateError: If there is no state yet; `init` creates it.
+        StateError: If there is no state yet; `create_or_upgrade_state` creates it.
     """
-    check_process()
-    decisions, names, listening = listener or PlanListener.ignoring(), stream_names(streams), _with_logging(progress)
-    return dry_run.plan(load(config), names, decisions, clock=SystemClock(), progress=listening)
+    refuse_forked_process()
+    decisions, names, listening = (
+        listener or PlanListener.ignoring(),
+        checked_stream_names(streams),
+        _with_logging(progress),
+    )
+    return dry_run.plan(load_project(config), names, decisions, clock=SystemClock(), progress=listening)
 
 
 def run(
@@ -222,22 +230,22 @@ def run(
         ConfigError: If the config or the choice is invalid.
         CrossdockError: If the run could not begin: another one uses the state, or a credential cannot be read.
     """
-    check_process()
-    names, listening = stream_names(streams), _with_logging(progress)
+    refuse_forked_process()
+    names, listening = checked_stream_names(streams), _with_logging(progress)
     if keys and names:
         message = "a run delivers streams or named records, not both"
         raise ConfigError(message, hint="leave out streams or keys", code="options_conflict")
-    wanted = {} if keys is None else record_keys(keys)
-    loaded, clock = load(config), SystemClock()
+    wanted = {} if keys is None else checked_record_keys(keys)
+    loaded, clock = load_project(config), SystemClock()
     for stream in wanted:
         loaded.selected_streams([stream])
     records = [record for stream, given in wanted.items() for record in named_records(stream, given)]
-    report = runner.sync(
+    report = sync_and_replay.sync(
         loaded,
         names,
         clock=clock,
         progress=listening,
-        interrupt=interrupt_of(interrupt),
+        interrupt=checked_interrupt(interrupt),
         priority=checked_priority(priority),
         patience=WaitingRun(clock.now()) if wait else None,
         records=records,
@@ -246,18 +254,18 @@ def run(
     return report
 
 
-def load(config: Config) -> Project:
-    return project.load(*config_sources(config))
+def load_project(config: Config) -> Project:
+    return project.load(*checked_config_sources(config))
 
 
 def _with_logging(progress: Progress | None) -> Progress:
     """Return a listener that logs what it passes on. `Timings` are passed as they are: the run asks for their class."""
-    return progress if isinstance(progress, Timings) else _LoggedProgress(progress_listener(progress))
+    return progress if isinstance(progress, Timings) else _LoggedProgress(checked_progress_listener(progress))
 
 
 def _log_report(report: Report) -> None:
     for message in report.messages:
-        _LOGGER.log(_LEVELS[message.level], "%s", message.in_full)
+        _LOGGER.log(_LEVELS[message.level], "%s", message.text_with_stream_and_code)
     for name, tally in report.tallies.items():
         _LOGGER.info("%s", run_lines.tally_sentence(name, tally.as_json()))
     _LOGGER.info("%s", run_lines.run_sentence(report.as_json()))
@@ -289,5 +297,5 @@ class _LoggedProgress:
         try:
             call()
         except Exception:  # a defect of a display neither ends a run nor counts as one of the connector
-            self._listener = Silent()
+            self._listener = SilentProgress()
             _LOGGER.exception("the listener of the progress has failed and is not called any more")

@@ -18,22 +18,22 @@ class NoIntake:
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
         return Digests()
 
-    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Do nothing."""
 
     def known_files(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
         return []
 
-    def passed_files(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
+    def passed_over_files(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
         return set()
 
-    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         """Do nothing."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         """Do nothing."""
 
-    def finish(self, stream: str, version: str) -> None:
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
         """Do nothing."""
 
 
@@ -42,24 +42,24 @@ class PlanIntake(NoIntake):
         self._state = state
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return tx.intake.finished_files(stream, version)
 
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return tx.intake.unfinished_files(stream)
 
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return tx.intake.digests_of_removed_files(stream, version)
 
     def known_files(self, stream: str) -> list[FileFacts]:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return tx.intake.known_files(stream)
 
-    def passed_files(self, stream: str) -> set[FileDescription]:
-        with self._state.read_only() as tx:
-            return tx.intake.passed_over(stream)
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.passed_over_files(stream)
 
 
 class StateIntake(PlanIntake):
@@ -71,14 +71,14 @@ class StateIntake(PlanIntake):
         with self._state.begin() as tx:
             tx.intake.accept(stream, version, files, at=self._clock.now())
 
-    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         with self._state.begin() as tx:
-            tx.intake.set_passed_over(stream, files)
+            tx.intake.replace_passed_over_files(stream, files)
 
-    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         with self._state.begin() as tx:
-            tx.intake.mark_seen(stream, version, content_hashes, at=self._clock.now())
+            tx.intake.mark_listed_by_source(stream, version, content_hashes, at=self._clock.now())
 
-    def finish(self, stream: str, version: str) -> None:
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
         with self._state.begin() as tx:
             tx.intake.finish(stream, version)

@@ -14,14 +14,14 @@ from msgspec import Struct, structs
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bindings_by_target_id import Bound, bindings_to
+from crossdock.reading.sources.compact_id_set import IdSet
+from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
-from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.payload_comparison import holds, limited_to_wanted
+from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.targets.payload_comparison import has_wanted_members, without_unwanted_members
 
 Held = dict[str, Any]
 _PAGE = 5_000  # bindings that are read together
@@ -85,8 +85,8 @@ class LiveComparison:
 
     def compare_page(self, page: Sequence[Held]) -> Bound:
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
-        self._forget_relisted(records)
-        bound = bindings_to(self._state, self._resource.name, list(records))
+        self._forget_results_of_relisted(records)
+        bound = load_bindings_by_target_id(self._state, self._resource.name, list(records))
         for target_id, held in records.items():
             whole = [each for each in bound[target_id] if not each[0].is_contribution]
             if own := [each for each in whole if each[0].namespace in self._namespaces]:
@@ -96,9 +96,9 @@ class LiveComparison:
         self._seen.add(list(records))
         return bound
 
-    def _forget_relisted(self, records: Mapping[str, Held]) -> None:
+    def _forget_results_of_relisted(self, records: Mapping[str, Held]) -> None:
         changed = [name for name, held in records.items() if changed_since(held, self._began)]
-        again = self._seen.known_among(changed) if changed else set()
+        again = self._seen.ids_already_added(changed) if changed else set()
         if not again:
             return
         self.differences = {place: each for place, each in self.differences.items() if each.target_id not in again}
@@ -129,10 +129,10 @@ class LiveComparison:
         contributed: Held = {}
         for each, part in contributions:
             contributed |= part.payload
-            self._compare(each, part, held, {})
-        self._compare(scope, binding, held, contributed)
+            self._compare_binding(each, part, held, {})
+        self._compare_binding(scope, binding, held, contributed)
         if not self._resource.has_names:
-            self._contents.add([content_hash(binding.payload)])
+            self._contents.add([customer_and_items_hash(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
         """Find the record that *held* is, by its external id or else its content; None if it has the id of another."""
@@ -140,19 +140,19 @@ class LiveComparison:
         for scope, binding in owners:
             if name == f"{scope.namespace}:{binding.key}":
                 return scope, binding
-        if self._resource.has_names and isinstance(name, str) and self._is_id_of_another_record(name):
+        if self._resource.has_names and isinstance(name, str) and self._is_external_id_bound(name):
             return None
-        return next((each for each in owners if holds(held, each[1].payload)), owners[0])
+        return next((each for each in owners if has_wanted_members(held, each[1].payload)), owners[0])
 
-    def _is_id_of_another_record(self, name: str) -> bool:
+    def _is_external_id_bound(self, name: str) -> bool:
         namespace, _, key = name.partition(":")
         if namespace not in self._namespaces:
             return False
         scope, key_hash = Scope(PLATFORM, self._resource.name, namespace), key_hashes([key])[key]
-        with self._state.read_only() as tx:
-            return bool(tx.bindings.ids(scope, [key_hash]))
+        with self._state.begin_read_only() as tx:
+            return bool(tx.bindings.target_id_by_key_hash(scope, [key_hash]))
 
-    def _compare(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
+    def _compare_binding(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
         """Compare one binding, without the members that other streams contribute."""
         if (scope, binding.key_hash) in self._unsettled:
             self._of_unsettled[scope, binding.key_hash] = held
@@ -164,11 +164,11 @@ class LiveComparison:
             self._add_correction(scope, binding, found, held)
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
-        differing = [name for name, value in wanted.items() if not holds_member(held, name, value)]
+        differing = [name for name, value in wanted.items() if not member_has_wanted_value(held, name, value)]
         if not differing:
             return
         self._add_difference(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
-        trimmed = limited_to_wanted(held, binding.payload)
+        trimmed = without_unwanted_members(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
         if not self._resource.write_once:
             found = structs.replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
@@ -177,13 +177,13 @@ class LiveComparison:
     def _remember_unbound(self, target_id: str, held: Held) -> None:
         if not self._resource.has_names:
             if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
-                self._unnamed[content_hash(held)].append(target_id)
+                self._unnamed[customer_and_items_hash(held)].append(target_id)
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
             if name in self._named:
                 self._add_difference(
-                    self._difference_of_external_id("duplicate", name, target_id, "another record has this externalId")
+                    self._new_external_id_difference("duplicate", name, target_id, "another record has this externalId")
                 )
                 return
             self._named[name] = target_id
@@ -192,14 +192,14 @@ class LiveComparison:
     def compare_looked_up(self, scope: Scope, binding: Binding, held: Held | None) -> None:
         self.state_totals.add(binding.payload)
         if held is not None:
-            self._compare(scope, binding, held, {})
+            self._compare_binding(scope, binding, held, {})
         elif (scope, binding.key_hash) not in self._unsettled:
             self._add_difference(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
             self._add_correction(scope, binding, None, None)
 
     # ---- the end of the list
 
-    def finish(self, look_up: Callable[[str], Held | None]) -> None:
+    def compare_unlisted_bindings(self, look_up: Callable[[str], Held | None]) -> None:
         """Compare the bindings that the list did not name.
 
         *look_up* returns the platform's record of an id. It is called for the first few records that seem to be
@@ -207,7 +207,7 @@ class LiveComparison:
         """
         for page in self._binding_pages():
             ids = [binding.target_id for _, binding in page]
-            listed = self._seen.known_among(ids)
+            listed = self._seen.ids_already_added(ids)
             for scope, binding in page:
                 if scope.namespace not in self._namespaces:
                     continue
@@ -216,13 +216,13 @@ class LiveComparison:
                     self._compare_missing(scope, binding, look_up)
         self._bind_by_external_id()
         self._find_lost_by_content()
-        self._add_copies(look_up)
+        self._add_duplicates_by_content(look_up)
 
     def _binding_pages(self) -> Iterator[list[tuple[Scope, Binding]]]:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.read_only() as tx:
-                page = tx.bindings.of_resource(PLATFORM, self._resource.name, after=after, limit=_PAGE)
+            with self._state.begin_read_only() as tx:
+                page = tx.bindings.bindings_of_resource(PLATFORM, self._resource.name, after=after, limit=_PAGE)
             if not page:
                 return
             yield page
@@ -233,7 +233,7 @@ class LiveComparison:
         missing = sum(each.difference == "missing" for each in self.differences.values())
         held = look_up(binding.target_id) if missing < _VERIFIED_AT_MOST else None
         if held is not None:
-            self._compare(scope, binding, held, {})
+            self._compare_binding(scope, binding, held, {})
             return
         self._add_difference(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
         self._moves[binding.target_id] = binding.payload, None
@@ -253,7 +253,7 @@ class LiveComparison:
             scope = Scope(PLATFORM, self._resource.name, namespace)
             key_hash = key_hashes([key])[key]
             earlier = self.corrections.get((scope, key_hash))
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 bound = tx.bindings.get(scope, [key_hash]).get(key_hash)
             if (scope, key_hash) in self._unsettled:
                 self._of_unsettled[scope, key_hash] = {"id": target_id}
@@ -275,7 +275,7 @@ class LiveComparison:
     def _find_lost_by_content(self) -> None:
         """Find records without an external id by their content. A record that is not found is created again."""
         for scope, binding in self._lost:
-            ids = self._unnamed.get(content_hash(binding.payload))
+            ids = self._unnamed.get(customer_and_items_hash(binding.payload))
             if not ids:
                 is_duplicate = self.differences[scope, binding.key].difference == "duplicate"
                 if not is_duplicate:  # a person must see what happened to it
@@ -287,8 +287,8 @@ class LiveComparison:
                 del self._moves[binding.target_id]
             self._add_correction(scope, binding, found, binding.payload)
 
-    def _add_copies(self, look_up: Callable[[str], Held | None]) -> None:
-        copies = self._contents.known_among(list(self._unnamed)) if self._unnamed else set()
+    def _add_duplicates_by_content(self, look_up: Callable[[str], Held | None]) -> None:
+        copies = self._contents.ids_already_added(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
             self._add_difference(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
@@ -308,10 +308,10 @@ class LiveComparison:
 
     # ---- operations in doubt
 
-    def outcome_in_doubt(self, intent: Intent) -> InDoubtResult:
+    def outcome_of_doubtful_operation(self, intent: Intent) -> InDoubtResult:
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._resource.has_names:
-            ids = self._unnamed.get(content_hash(after), [])
+            ids = self._unnamed.get(customer_and_items_hash(after), [])
             return (
                 InDoubtResult("delivered", ids.pop())
                 if len(ids) == 1
@@ -323,9 +323,9 @@ class LiveComparison:
             return InDoubtResult("delivered" if intent.operation == "delete" else "unknown")
         if intent.operation == "delete":
             return InDoubtResult("not delivered")
-        if holds(held, after):
+        if has_wanted_members(held, after):
             return InDoubtResult("delivered", held["id"])
-        return InDoubtResult("not delivered" if holds(held, intent.before or {}) else "unknown")
+        return InDoubtResult("not delivered" if has_wanted_members(held, intent.before or {}) else "unknown")
 
     # ---- results
 
@@ -353,7 +353,7 @@ class LiveComparison:
                 totals.add(held)
         return totals
 
-    def _difference_of_external_id(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
+    def _new_external_id_difference(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
         namespace, _, key = name.partition(":")
         return Difference(difference, Scope(PLATFORM, self._resource.name, namespace), key, target_id, remark=remark)
 
@@ -365,7 +365,7 @@ class LiveComparison:
         self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
 
 
-def content_hash(payload: Mapping[str, Any]) -> str:
+def customer_and_items_hash(payload: Mapping[str, Any]) -> str:
     """Return a text that is equal for records of the same customer with the same items."""
     items = payload.get("items")
     lines = [
@@ -381,9 +381,9 @@ def _value_text(value: Any) -> str:
     return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
 
 
-def holds_member(held: Mapping[str, Any], name: str, wanted: Any) -> bool:
+def member_has_wanted_value(held: Mapping[str, Any], name: str, wanted: Any) -> bool:
     """Return whether a member has the *wanted* value. None equals a missing member."""
-    return (wanted is None and held.get(name) is None) or (name in held and holds(held[name], wanted))
+    return (wanted is None and held.get(name) is None) or (name in held and has_wanted_members(held[name], wanted))
 
 
 def changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:

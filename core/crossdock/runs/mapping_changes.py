@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossdock.state import Transaction
 
 
-def mapping_changed_since(tx: Transaction, name: str, version: str) -> str:
+def text_of_mapping_change(tx: Transaction, name: str, version: str) -> str:
     """Return since when a stream has another mapping than its last import had; empty if it has not."""
     finished = tx.intake.last_finished(name)
     if finished is not None:

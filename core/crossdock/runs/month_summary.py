@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.config.schedules.schedule_config import JobConfig
-from crossdock.runs.job_calendar import JobCalendar, LateFile, job_calendar
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.runs.job_run_calendar import JobCalendar, LateFile, job_calendar
 from crossdock.state import RunSums, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
@@ -30,7 +30,7 @@ class DaySums(Struct, frozen=True):
     open: int | None
 
 
-class JobTimes(Struct, frozen=True):
+class JobTroubleTimes(Struct, frozen=True):
     """How long a job was in trouble in the month.
 
     Attributes:
@@ -45,7 +45,7 @@ class JobTimes(Struct, frozen=True):
     longest: tuple[datetime, datetime] | None
 
     @property
-    def longest_lasted(self) -> timedelta:
+    def longest_outage_duration(self) -> timedelta:
         return self.longest[1] - self.longest[0] if self.longest else timedelta()
 
 
@@ -66,7 +66,7 @@ class MonthSummary(Struct, frozen=True):
     days: Sequence[DaySums]
     totals: Sequence[Trend]
     delivered: Sequence[Trend]
-    jobs: Sequence[JobTimes]
+    jobs: Sequence[JobTroubleTimes]
     reasons: Sequence[Trend]
 
     @property
@@ -104,11 +104,11 @@ def month_summary(
     """Read the month that begins on *first*, and the one before for comparison. *resources* are by stream."""
     last, earlier = month_after(first) - timedelta(days=1), month_before(first)
     until = min(now, datetime.combine(month_after(first), time(), UTC))
-    runs = tx.runs.between(earlier, last)
+    runs = tx.runs.run_sums_between_dates(earlier, last)
     before, this = (
         [run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False)
     )
-    reasons = tx.run_details.reasons_by_month(earlier, last)
+    reasons = tx.run_details.rejection_counts_by_month(earlier, last)
     by_reason = [
         Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)
     ]
@@ -119,7 +119,11 @@ def month_summary(
         list(_day_sums(runs, first, min(last, until.date()))),
         list(_total_trends(this, before)),
         _trends(_delivered_by_resource(this, resources), _delivered_by_resource(before, resources)),
-        list(_job_times(tx.scheduled_runs.between(earlier, last), datetime.combine(first, time(), UTC), until)),
+        list(
+            _job_trouble_times(
+                tx.scheduled_runs.runs_between_dates(earlier, last), datetime.combine(first, time(), UTC), until
+            )
+        ),
         _trends(*by_reason),
     )
 
@@ -137,7 +141,7 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
                 "job": each.job,
                 "degraded_s": round(each.degraded.total_seconds()),
                 "outages": each.outages,
-                "longest_outage_s": round(each.longest_lasted.total_seconds()),
+                "longest_outage_s": round(each.longest_outage_duration.total_seconds()),
                 "longest_outage_from": each.longest[0] if each.longest else None,
             }
             for each in month.jobs
@@ -167,11 +171,11 @@ def _day_sums(runs: Sequence[RunSums], first: date, last: date) -> Iterator[DayS
     for run in runs:
         by_date.setdefault(run.business_date, []).append(run)
     for day in sorted(each for each in by_date if each < first.isoformat()):
-        _update_open(open_of, by_date[day])
+        _update_open_counts(open_of, by_date[day])
     for number in range((last - first).days + 1):
         day_date = first + timedelta(days=number)
         of_day = by_date.get(day_date.isoformat(), [])
-        _update_open(open_of, of_day)
+        _update_open_counts(open_of, of_day)
         yield DaySums(
             day_date,
             len(of_day),
@@ -183,7 +187,7 @@ def _day_sums(runs: Sequence[RunSums], first: date, last: date) -> Iterator[DayS
         )
 
 
-def _update_open(open_of: dict[str, OpenCounts], runs: Iterable[RunSums]) -> None:
+def _update_open_counts(open_of: dict[str, OpenCounts], runs: Iterable[RunSums]) -> None:
     for run in runs:
         for name, stream in run.streams.items():
             if stream.open is not None:
@@ -217,7 +221,9 @@ def _trends(this: Counter[str], before: Counter[str]) -> list[Trend]:
     return [Trend(name, this[name], before[name]) for name in names if this[name] or before[name]]
 
 
-def _job_times(scheduled: Sequence[ScheduledRun], begin: datetime, until: datetime) -> Iterator[JobTimes]:
+def _job_trouble_times(
+    scheduled: Sequence[ScheduledRun], begin: datetime, until: datetime
+) -> Iterator[JobTroubleTimes]:
     by_job: dict[str, list[ScheduledRun]] = {}
     for run in scheduled:
         if run.finished_at is not None and run.status not in {"skipped", "running"}:
@@ -228,7 +234,7 @@ def _job_times(scheduled: Sequence[ScheduledRun], begin: datetime, until: dateti
         degraded = _spans_with_status(states, lambda status: status == "degraded", begin, until)
         outages = _spans_with_status(states, lambda status: status not in COMPLETED, begin, until)
         lasted = sum((to - since for since, to in degraded), timedelta())
-        yield JobTimes(job, lasted, len(outages), max(outages, key=lambda each: each[1] - each[0], default=None))
+        yield JobTroubleTimes(job, lasted, len(outages), max(outages, key=lambda each: each[1] - each[0], default=None))
 
 
 def _spans_with_status(

@@ -18,16 +18,16 @@ from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.runs.followed_record_fetch import FollowedRecordFetch
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
+from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun
 
 ROUNDS = 4  # an order refers to products and a customer, which may refer to others
 
@@ -87,11 +87,11 @@ class NamedRecordDelivery:
             wanted = [*more, *(each for each in wanted if each.stream in waiting)]
         for record, error in refused.items():
             result.failed[record] = str(error)
-            self._run.report.messages.fail(record.stream, error)
+            self._run.report.messages.add_error(record.stream, error)
         return result
 
     def _deliver_round(self, records: Sequence[NamedRecord], result: NamedDeliveryResult) -> None:
-        postponed = {record for record in records if self._is_worked_on(record)}
+        postponed = {record for record in records if self._is_worked_on_by_others(record)}
         result.postponed |= postponed
         wanted = [record for record in records if record not in postponed]
         by_stream = attrgetter("stream")
@@ -105,15 +105,15 @@ class NamedRecordDelivery:
 
         self._run.records.begin_reading()
         try:
-            self._run.deliver([bound for bound in self._run.streams if bound.name in keys], source)
+            self._run.settle_then_deliver_streams([bound for bound in self._run.streams if bound.name in keys], source)
         finally:
             self._run.records.mark_all_planned()
         for record in wanted:
             self._add_result(record, result)
 
-    def _is_worked_on(self, record: NamedRecord) -> bool:
+    def _is_worked_on_by_others(self, record: NamedRecord) -> bool:
         """Return whether another run works on the record, so that what is fetched now could not be delivered."""
-        return self._run.records.is_worked_on_by_others(self._streams[record.stream].scope, record.key_hash)
+        return self._run.records.is_busy_in_other_run(self._streams[record.stream].scope, record.key_hash)
 
     def _fail_or_postpone_waiting(self, asked: set[NamedRecord], result: NamedDeliveryResult) -> None:
         """Fail the records that wait for a failed one. Others that wait are postponed until the next attempt."""
@@ -129,7 +129,7 @@ class NamedRecordDelivery:
         target = self._streams[record.stream].scope.target
         error = errors.get(record.stream) or errors.get(target) or errors.get("")
         if read is not None and error is not None and error is read.removals.refusal:
-            if record.key_hash not in read.withheld:
+            if record.key_hash not in read.withheld_key_hashes:
                 error = None  # it is not gone
             else:
                 result.withheld.add(record)
@@ -139,8 +139,8 @@ class NamedRecordDelivery:
             result.postponed.add(record)
 
 
-def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
-    for name in sorted({record.stream for record in records} - project.fetching_streams):
+def check_streams_can_fetch(project: Project, records: Iterable[NamedRecord]) -> None:
+    for name in sorted({record.stream for record in records} - project.streams_fetching_by_key):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint, code="choice_unsuitable")
 
@@ -153,14 +153,14 @@ class AwaitedRecords:
 
     def __init__(self, session: Session, run: ActiveRun) -> None:
         self._state, self._targets = session.state, session.targets
-        scopes, fetching = session.project.scope_by_stream, session.project.fetching_streams - run.refused.keys()
+        scopes, fetching = session.project.scope_by_stream, session.project.streams_fetching_by_key - run.refused.keys()
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 
     def missing_parents(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield what *fetched* records wait for, without waiting records of other runs: two runs would not end."""
         for name, hashes in fetched.items():
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 waits = tx.waiting_records.awaited_references(name, list(hashes)).values()
             waits_for = [each for record in waits for each in record]
             for scope, key, key_hash in _awaited_keys(self._own[name], waits_for):
@@ -169,7 +169,7 @@ class AwaitedRecords:
                     yield NamedRecord(writer, key, key_hash)
 
     def _is_waiting(self, stream: str, key_hash: int) -> bool:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return key_hash in tx.waiting_records.awaited_references(stream, [key_hash])
 
     def waiting_with_parents(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
@@ -177,7 +177,7 @@ class AwaitedRecords:
         for record in records:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record
         for name, asked in by_stream.items():
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 waits = tx.waiting_records.awaited_references(name, list(asked))
             for key_hash, waits_for in waits.items():
                 found = _awaited_keys(self._own[name], waits_for)
@@ -185,7 +185,7 @@ class AwaitedRecords:
                 yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
     def streams_with_waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return {
                 name for name, hashes in fetched.items() if tx.waiting_records.awaited_references(name, list(hashes))
             }
@@ -193,13 +193,16 @@ class AwaitedRecords:
     def waiting_for_fetched(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield the records that wait for *fetched* ones; those of other runs only if the target has these."""
         parents = {self._own[name]: set(hashes) for name, hashes in fetched.items()}
-        with self._state.read_only() as tx:
-            bound = {scope: tx.bindings.ids(scope, list(hashes)).keys() for scope, hashes in parents.items()}
+        with self._state.begin_read_only() as tx:
+            bound = {
+                scope: tx.bindings.target_id_by_key_hash(scope, list(hashes)).keys()
+                for scope, hashes in parents.items()
+            }
         resources = {scope.resource for scope in parents}
         for scope, name in self._writers.items():
             if resources.isdisjoint(self._targets[scope.target].resources[scope.resource].parents):
                 continue
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 waiting = tx.waiting_records.longest_waiting(name, WAITING_AT_MOST)
             come = parents if name in self._own else bound
             for record in waiting:
@@ -219,8 +222,8 @@ def _awaited_keys(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Ite
 class FetchedInput(StreamInput):
     """The records that `Stream.fetch` gives, without lists or cursors. `postponed_keys` must be fetched again."""
 
-    finds_changes = False
-    named: Sequence[int]
+    finds_changes_without_webhooks = False
+    requested_key_hashes: Sequence[int]
 
     def __init__(
         self,
@@ -229,25 +232,25 @@ class FetchedInput(StreamInput):
         tally: Tally,
         run_id: int,
         records: Sequence[NamedRecord],
-        own_records: OwnRecords,
+        own_records: RecordsOfRun,
     ) -> None:
         self._keys = [key_parts_of(record.key) for record in records]
         self._own_records = own_records
-        self.named = [record.key_hash for record in records]
+        self.requested_key_hashes = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.postponed_keys: Collection[int] = ()
         self._followed = FollowedRecordFetch(bound, state)
         super().__init__(bound, state, tally, run_id)
 
-    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        super().read(unsettled, advance)
+    def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        super().read_next_part(unsettled, advance)
         self.postponed_keys = {intent.identity.key_hash for intent in unsettled}
 
     def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         self.taken = self._scan.latest[KEY_HASH].to_list()
-        if others := list({*self.taken} - {*self.named}):
-            with self._state.read_only() as tx:
-                unsettled += self._own_records.without_records_of_others(
+        if others := list({*self.taken} - {*self.requested_key_hashes}):
+            with self._state.begin_read_only() as tx:
+                unsettled += self._own_records.without_records_of_other_runs(
                     tx.intents.unsettled_in_scope(self._bound.scope, others)
                 )
         return super()._compare_with_state(unsettled)
@@ -261,14 +264,14 @@ class FetchedInput(StreamInput):
         return counted
 
     @property
-    def _sources_read_again(self) -> Sequence[str]:
+    def _sources_of_renewed_keyless_rows(self) -> Sequence[str]:
         return self._scan.sources
 
     @property
     def _lists_all(self) -> bool:
         return False
 
-    def _mapping_changed_since(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
+    def _text_of_mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
         return ""
 
     def _known_records(self) -> pl.DataFrame:
@@ -276,32 +279,32 @@ class FetchedInput(StreamInput):
 
     def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
-        self._tally.count("ignored", self._gone.add_part(self._scan, found))
-        return self._gone.decide_by_marks(unsettled, self._tally.records["deleted"], self.named)
+        self._tally.count("ignored", self._gone.add_part_and_count_revived(self._scan, found))
+        return self._gone.decide_by_deletion_marks(unsettled, self._tally.records["deleted"], self.requested_key_hashes)
 
     @property
-    def withheld(self) -> Collection[int]:
+    def withheld_key_hashes(self) -> Collection[int]:
         """The key hashes of the records whose removal needs approval, also of those that other parts have fetched."""
         pending = self.removals.withheld
         return () if pending is None else {*pending.key_hashes}
 
-    def update_estimate(self) -> UpdateCandidates:
+    def update_candidates(self) -> UpdateCandidates:
         """Return no candidates: the limits compare what changed with what was listed."""
         return UpdateCandidates(0, 0, self.records, "")
 
-    def failure_count(self) -> FailureCount:
+    def new_failure_counter(self) -> FailureCounter:
         """Return no limit: these are few records, each of which was named."""
-        return FailureCount(self._bound, None)
+        return FailureCounter(self._bound, None)
 
-    def finish(self) -> None:
+    def store_completion(self) -> None:
         assert self._delta is not None
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             asked = self.removals.withheld or tx.pending_approvals.get(self._bound.name)
         if (
             self._scan.dead_letters_without_key
             or self._delta.cured
             or self._delta.unmoved
-            or self._followed.has_news
+            or self._followed.has_unstored_changes
             or asked
         ):
             with self._state.begin() as tx:
@@ -310,4 +313,6 @@ class FetchedInput(StreamInput):
                 if self.removals.withheld is not None:
                     tx.pending_approvals.request_approval(self.removals.withheld)
                 else:
-                    tx.pending_approvals.remove_records(self._bound.name, {*self.named}.difference(self.postponed_keys))
+                    tx.pending_approvals.remove_records(
+                        self._bound.name, {*self.requested_key_hashes}.difference(self.postponed_keys)
+                    )

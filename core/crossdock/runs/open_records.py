@@ -10,13 +10,13 @@ from typing import Any
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs.record_trace import RecordHistory
-from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
+from crossdock.runs.record_history_search import RecordHistory
+from crossdock.runs.waiting_records_by_cause import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
-from crossdock.state.tables.intents import UNSETTLED, Status
-from crossdock.state.tables.unverified_parts import UnverifiedRecord
-from crossdock.values.display_texts import instant_text, parents_text, place_text
-from crossdock.values.record_keys import entered_key
+from crossdock.state.tables.delivery_intents import UNSETTLED, Status
+from crossdock.state.tables.unverified_resources_and_streams import UnverifiedRecord
+from crossdock.values.display_texts import awaited_records_text, instant_text, place_text
+from crossdock.values.record_keys import key_text_of_input
 from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.writing.targets.payload_comparison import member_differences
@@ -24,16 +24,16 @@ from crossdock.writing.targets.payload_comparison import member_differences
 Item = dict[str, Any]
 """An open record by the names of `without_data`, and its data."""
 
-_REFUSED = frozenset({RecordState.REJECTED.option, RecordState.DROPPED.option})
-_AWAITED = frozenset({RecordState.HANDED_OVER.option, RecordState.OVERDUE.option})
+_REFUSED = frozenset({RecordState.REJECTED.option_value, RecordState.DROPPED.option_value})
+_AWAITED = frozenset({RecordState.HANDED_OVER.option_value, RecordState.OVERDUE.option_value})
 STATUSES: Mapping[str, tuple[Status, ...]] = {
-    RecordState.IN_DOUBT.option: ("in_doubt",),
-    RecordState.PENDING.option: ("pending", "sending"),
-    RecordState.HANDED_OVER.option: ("handed_over",),
-    RecordState.OVERDUE.option: ("overdue",),
+    RecordState.IN_DOUBT.option_value: ("in_doubt",),
+    RecordState.PENDING.option_value: ("pending", "sending"),
+    RecordState.HANDED_OVER.option_value: ("handed_over",),
+    RecordState.OVERDUE.option_value: ("overdue",),
 }
 """The statuses of intents by the state of their records."""
-_WITHOUT_SOURCE = frozenset({RecordState.UNVERIFIED.option, RecordState.INBOX.option})
+_WITHOUT_SOURCE = frozenset({RecordState.UNVERIFIED.option_value, RecordState.INBOX.option_value})
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 
@@ -45,11 +45,11 @@ def filter_of_options(
         raise ConfigError(
             f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}", code="option_value_invalid"
         )
-    known = None if key is None else entered_key(key)
+    known = None if key is None else key_text_of_input(key)
     return RecordFilter(stream, known, reason, since.replace(tzinfo=UTC) if since else None, file)
 
 
-def key_hash_of(choice: RecordFilter) -> int | None:
+def chosen_key_hash(choice: RecordFilter) -> int | None:
     return None if choice.key is None else key_hashes([choice.key])[choice.key]
 
 
@@ -58,42 +58,42 @@ def may_match(choice: RecordFilter, kind: str) -> bool:
     return (
         ((choice.code, choice.since) == (None, None) or kind in _REFUSED)
         and (choice.source is None or kind not in _WITHOUT_SOURCE)
-        and (choice.text is None or kind != RecordState.UNVERIFIED.option)
+        and (choice.text is None or kind != RecordState.UNVERIFIED.option_value)
         and (choice.handed_over_in is None or kind in _AWAITED)
     )
 
 
 def stream_by_unverified_scope(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
-    if not may_match(choice, RecordState.UNVERIFIED.option):
+    if not may_match(choice, RecordState.UNVERIFIED.option_value):
         return {}
     return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.stream in {None, name}}
 
 
-def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
+def count_records_in_state(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
     """Count the records of *choice* in the state *kind*; the unverified ones among those of *scopes*."""
     if not may_match(choice, kind):
         return 0
-    if kind == RecordState.UNVERIFIED.option:
-        return tx.unverified.count(scopes, key_hash_of(choice))
+    if kind == RecordState.UNVERIFIED.option_value:
+        return tx.unverified.count(scopes, chosen_key_hash(choice))
     if kind in _REFUSED:
         return tx.dead_letters.count(choice, status=kind)
-    if kind == RecordState.WAITING.option:
+    if kind == RecordState.WAITING.option_value:
         return tx.waiting_records.count(choice)
-    if kind == RecordState.INBOX.option:
+    if kind == RecordState.INBOX.option_value:
         return tx.inbox.count(choice)
     return tx.intents.count(STATUSES[kind], choice)
 
 
 def counts_by_state(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
-    """Count the records of *choice* in each state, in the order of lists; see `count`."""
-    kinds = [state.option for state in BY_URGENCY]
+    """Count the records of *choice* in each state, in the order of lists; see `count_records_in_state`."""
+    kinds = [state.option_value for state in BY_URGENCY]
     applied = {kind for kind in kinds if may_match(choice, kind)}
     refused = tx.dead_letters.counts_by_status(choice) if applied & _REFUSED else {}
     unsettled = tx.intents.unsettled_counts_by_status(choice) if applied & STATUSES.keys() else {}
     found = {kind: refused.get(kind, 0) for kind in _REFUSED}
     found |= {kind: sum(unsettled.get(each, 0) for each in statuses) for kind, statuses in STATUSES.items()}
-    return {kind: found[kind] if kind in found else count(tx, kind, choice, scopes) for kind in kinds}
+    return {kind: found[kind] if kind in found else count_records_in_state(tx, kind, choice, scopes) for kind in kinds}
 
 
 def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
@@ -115,7 +115,7 @@ def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: b
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
     if scope is None or binding is None or not item["mapped"] or not binding.payload:
         return []  # not configured any more, or emptied by retention
-    personal = frozenset() if raw else loaded.masks.personal_members(item["stream"], scope)
+    personal = frozenset() if raw else loaded.personal_data_masks.personal_members(item["stream"], scope)
     return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
 
 
@@ -124,7 +124,9 @@ def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]
     found = [item for row in history.dead_letters for item in refused_items([row], row["status"])]
     found += waiting_items(history.waits)
     if history.scope is not None and any(row["status"] in UNSETTLED for row in history.operations):
-        intents = [each for each in tx.intents.of_record(history.scope, history.key_hash) if each.status in UNSETTLED]
+        intents = [
+            each for each in tx.intents.intents_of_record(history.scope, history.key_hash) if each.status in UNSETTLED
+        ]
         for state, statuses in STATUSES.items():
             found += intent_items(tx, [each for each in intents if each.status in statuses], state)
     if history.scope is not None and any(row["unverified"] for row in history.bindings):
@@ -133,7 +135,7 @@ def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]
         found += unverified_items(named, scopes)
     for stream in history.streams:
         found += inbox_items(tx.inbox.listed(limit=1, choice=RecordFilter(stream, history.key)))
-    order = [state.option for state in BY_URGENCY]
+    order = [state.option_value for state in BY_URGENCY]
     return sorted(found, key=lambda item: order.index(item["state"]))
 
 
@@ -148,20 +150,20 @@ def refused_items(rows: Iterable[Mapping[str, Any]], state: str) -> list[Item]:
 
 def waiting_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     return [
-        {**row, "state": RecordState.WAITING.option, "why": f"waits for {parents_text(row['waits_for'])}"}
+        {**row, "state": RecordState.WAITING.option_value, "why": f"waits for {awaited_records_text(row['waits_for'])}"}
         for row in rows
     ]
 
 
 def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list[Item]:
     if state in _AWAITED:
-        files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
+        files = tx.batches.facts_by_id({intent.batch_id for intent in intents if intent.batch_id is not None})
         whys = [_awaited_reason(intent, files.get(intent.batch_id or 0)) for intent in intents]
-    elif state == RecordState.PENDING.option:
-        loaded = _streams_of_open_migration(tx)
+    elif state == RecordState.PENDING.option_value:
+        loaded = _streams_sent_by_migration(tx)
         whys = [_pending_reason(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
     else:
-        messages = tx.intents.latest_messages(intents)
+        messages = tx.intents.latest_attempt_messages(intents)
         whys = [_doubt_reason(intent, messages.get(intent.id)) for intent in intents]
     return [_intent_item(intent, state, why) for intent, why in zip(intents, whys, strict=True)]
 
@@ -169,7 +171,7 @@ def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list
 def unverified_items(records: Iterable[UnverifiedRecord], scopes: Mapping[Scope, str]) -> list[Item]:
     return [
         {
-            "state": RecordState.UNVERIFIED.option,
+            "state": RecordState.UNVERIFIED.option_value,
             "stream": scopes[each.scope],
             "key": each.key,
             "why": f"the next sync compares it with {each.target_id} at {each.scope.target}",
@@ -183,7 +185,7 @@ def unverified_items(records: Iterable[UnverifiedRecord], scopes: Mapping[Scope,
 def inbox_items(hints: Iterable[InboxRecord]) -> list[Item]:
     return [
         {
-            "state": RecordState.INBOX.option,
+            "state": RecordState.INBOX.option_value,
             "stream": hint.stream,
             "key": hint.key,
             "why": "is to be fetched" if hint.error is None else f"tried again after: {hint.error}",
@@ -196,11 +198,11 @@ def inbox_items(hints: Iterable[InboxRecord]) -> list[Item]:
     ]
 
 
-def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
+def unreadable_webhook_items(tx: Transaction, limit: int) -> list[Item]:
     """Return webhooks that cannot be read, the newest first."""
     return [
         {
-            "state": RecordState.INBOX.option,
+            "state": RecordState.INBOX.option_value,
             "stream": f"{webhook.connection}.",
             "key": "",
             "why": f"a webhook{f' {webhook.topic}' if webhook.topic else ''} cannot be read: {webhook.problem}",
@@ -215,7 +217,7 @@ def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
 def list_unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
     scopes = stream_by_unverified_scope(loaded, choice)
-    return unverified_items(tx.unverified.listed(scopes, key_hash_of(choice), limit=limit), scopes)
+    return unverified_items(tx.unverified.listed(scopes, chosen_key_hash(choice), limit=limit), scopes)
 
 
 def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
@@ -225,11 +227,11 @@ def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, 
 
 def _group_item(group: WaitingGroup) -> Item:
     key = group.first_key if group.number == 1 else f"{group.first_key} and {group.number - 1:,} more"
-    facts = {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {roots_text(group)}"}
+    facts = {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {root_causes_text(group)}"}
     return facts | {"since": group.since, "records": group.number}
 
 
-def roots_text(group: WaitingGroup) -> str:
+def root_causes_text(group: WaitingGroup) -> str:
     """Name the first of the records that a group waits for, and why they are not delivered."""
     roots = [
         f"{resource} {namespace}:{key}" + (f", which is rejected ({code})" if code else "")
@@ -253,15 +255,15 @@ def _list_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str)
 
 
 def _list_inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
-    unreadable = unreadable_items(tx, limit) if choice == RecordFilter() else []
+    unreadable = unreadable_webhook_items(tx, limit) if choice == RecordFilter() else []
     return inbox_items(tx.inbox.listed(limit=limit, choice=choice)) + unreadable
 
 
 _LISTS: Mapping[str, Callable[[Transaction, RecordFilter, int], list[Item]]] = {
     **{state: partial(_list_refused, state=state) for state in _REFUSED},
     **{state: partial(_list_intents, state=state) for state in STATUSES},
-    RecordState.WAITING.option: _list_waiting,
-    RecordState.INBOX.option: _list_inbox,
+    RecordState.WAITING.option_value: _list_waiting,
+    RecordState.INBOX.option_value: _list_inbox,
 }
 
 
@@ -287,7 +289,7 @@ def _awaited_reason(intent: Intent, file: BatchFacts | None) -> str:
     return f"{intent.operation} was handed over in {file.name}{due}"
 
 
-def _streams_of_open_migration(tx: Transaction) -> set[str]:
+def _streams_sent_by_migration(tx: Transaction) -> set[str]:
     """Return the streams for which the open migration has sent something. Its next load continues with them."""
     current = tx.migrations.current()
     if current is None:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_limit_headers
-from crossdock.pacing.allowance import Allowance
-from crossdock.pacing.throttling import wait_before_retry_s
+from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session
@@ -23,9 +23,9 @@ from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.decimal_context import EXACT, exact_sum
 from crossdock.values.json_times import time_text
-from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.payload_comparison import holds
+from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Client, Request, Target
 
@@ -108,10 +108,12 @@ class LookUps:
         if intent.operation != "create":
             return ""
         wanted = self._comparable_payload(intent)
-        differing = [name for name, value in wanted.items() if name in held and not holds(held[name], value)]
+        differing = [
+            name for name, value in wanted.items() if name in held and not has_wanted_members(held[name], value)
+        ]
         return f"it differs in {', '.join(differing)}" if differing else ""
 
-    def candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
+    def find_candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
         """Find records that may be the result of a create, the most similar first, and whether all were examined.
 
         A record with an external id is looked up by it. For an invoice, those of the same customer, currency and amount
@@ -130,16 +132,16 @@ class LookUps:
         if not isinstance(target, PlatformTarget):
             return [], False
         ping = self._send(resource, target.ping(resource))
-        behind_s = rate_limit_headers.clock_behind_s(ping.headers, self._clock.now().timestamp()) or 0
+        behind_s = rate_limit_headers.server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
         since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
             text = time_text(since)
-            listed, cursor = self._list_page(resource, target.page(resource, text, cursor, PAGE_SIZE))
+            listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
             similar += [
                 self._candidate(intent, Outcome("found", target_id=each["id"], held=each))
                 for each in listed
-                if _is_similar(intent, each, since)
+                if _is_similar_invoice(intent, each, since)
             ]
             if cursor is None:
                 break
@@ -149,8 +151,8 @@ class LookUps:
 
     def _candidate(self, intent: Intent, found: Outcome) -> Candidate:
         held, target_id = found.held or {}, found.target_id or ""
-        with self._state.read_only() as tx:
-            owners = tx.bindings.owners(intent.scope.target, intent.resource, [target_id])
+        with self._state.begin_read_only() as tx:
+            owners = tx.bindings.records_of_target_ids(intent.scope.target, intent.resource, [target_id])
             bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
         created, currency = held.get("createdAt"), held.get("currency")
         return Candidate(
@@ -158,7 +160,7 @@ class LookUps:
             created if isinstance(created, str) else "",
             currency if isinstance(currency, str) else None,
             _invoice_total(held),
-            is_same=holds(held, self._comparable_payload(intent)),
+            is_same=has_wanted_members(held, self._comparable_payload(intent)),
             bound_to=bound,
         )
 
@@ -221,7 +223,7 @@ def _resource_noun(intent: Intent) -> str:
     return intent.resource.replace("_", " ")
 
 
-def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
+def _is_similar_invoice(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
     """Return whether *held* has the same customer, currency and amount, and was not created before *since*."""
     wanted = payload_after(intent)
     if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
-from crossdock.pacing.forecast import Forecast
+from crossdock.pacing.request_duration_forecast import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import run_lines
-from crossdock.runs.files_for_targets import PlannedFile
+from crossdock.runs.planned_target_files import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import RunMessage, error_texts
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 
 def _ignore(_: object) -> None:
@@ -94,19 +94,19 @@ class PlanResult:
     def summary(self, counts: str) -> str:
         """Return the sentence with the *counts* of what the sync would do, which says whether all streams were read."""
         if self.unread:
-            streams = counted(self.unread, "stream")
+            streams = count_with_noun(self.unread, "stream")
             return f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
         return f"plan: {counts or 'nothing to do'}"
 
 
-class WaitingOnce:
+class WaitingReporter:
     """Reports each waiting record of one stream once: at the end, if it is held until then."""
 
     def __init__(self, held: Container[int], listener: PlanListener) -> None:
         self._held, self._listener = held, listener
         self._kept: dict[int, WaitingRecord] = {}
 
-    def add(self, decided: PlannedChunk) -> None:
+    def report_or_hold_waiting(self, decided: PlannedChunk) -> None:
         for record in decided.waits:
             if record.identity.key_hash in self._held:
                 self._kept[record.identity.key_hash] = record
@@ -119,6 +119,6 @@ class WaitingOnce:
             for key_hash in (*sent, *rejected, *suppressed):
                 self._kept.pop(key_hash, None)
 
-    def finish(self) -> None:
+    def report_still_waiting(self) -> None:
         for record in self._kept.values():
             self._listener.waiting(record)

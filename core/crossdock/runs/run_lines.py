@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from crossdock.values.json_times import time_text
-from crossdock.values.run_messages import streams_document
+from crossdock.values.run_messages import streams_and_messages_document
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 
 Line = tuple[str | int, ...]
 BALANCE = {
@@ -101,9 +101,9 @@ def run_document(run: RunRecord) -> dict[str, Any]:
         "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
-        "balanced": run_balance(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
-        "open": None if run.open is None else run.open.as_json(),
-        **streams_document(tally, run.messages),
+        "balanced": is_run_balanced(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
+        "open": None if run.open_records is None else run.open_records.as_json(),
+        **streams_and_messages_document(tally, run.messages),
     }
 
 
@@ -115,7 +115,8 @@ def run_title(run: Mapping[str, Any]) -> str:
 def run_sentence(run: Mapping[str, Any]) -> str:
     """Return how the run of a `run_document` or of `Report.as_json` ended."""
     return (
-        f"{run_title(run)}: {run['status']}, {counted(run['requests'], 'request')} ({run['throttled']:,} throttled)"
+        f"{run_title(run)}: {run['status']}, {count_with_noun(run['requests'], 'request')} ({run['throttled']:,} "
+        "throttled)"
         f" in {duration_text(run['seconds'])}; {BALANCE[run['balanced']]}"
     )
 
@@ -127,15 +128,15 @@ def tally_sentence(name: str, tally: Mapping[str, Any]) -> str:
     return f"{name}: {'; '.join(f'{of}: {each}' for of, each in counts.items() if each) or 'nothing was read'}"
 
 
-def explained_words(run: RunRecord) -> list[StateWord]:
+def words_to_explain(run: RunRecord) -> list[StateWord]:
     """Return the words in the tables of a run that need a sentence."""
     found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
     used = {term for account in found for term, number in account.items() if number}
-    states = [state for state in RecordState if run.open is not None and run.open.as_json().get(state)]
-    return [RunState(run.status), *states, *(term for term in RecordTerm if term.shown in used)]
+    states = [state for state in RecordState if run.open_records is not None and run.open_records.as_json().get(state)]
+    return [RunState(run.status), *states, *(term for term in RecordTerm if term.display_text in used)]
 
 
-def run_balance(balanced: Sequence[bool | None] | None) -> bool | None:
+def is_run_balanced(balanced: Sequence[bool | None] | None) -> bool | None:
     """Return whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
     if balanced is None:
         return None
@@ -164,11 +165,15 @@ def _tally_table(title: str, accounts: Mapping[str, Mapping[str, int]], *, alway
 def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
     filtered = {f"skip {name}": number for name, number in rows["filtered"].items()}
     others = (RowTerm.SUPERSEDED, RowTerm.REJECTED, RowTerm.IN_RECORDS)
-    return {RowTerm.READ.shown: rows[RowTerm.READ], **filtered, **{term.shown: rows[term] for term in others}}
+    return {
+        RowTerm.READ.display_text: rows[RowTerm.READ],
+        **filtered,
+        **{term.display_text: rows[term] for term in others},
+    }
 
 
 def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
-    return {RecordTerm(term).shown: records.get(term, 0) for term in (*IN, *OUT)}
+    return {RecordTerm(term).display_text: records.get(term, 0) for term in (*IN, *OUT)}
 
 
 Cells = tuple[str, int, int, str]
@@ -182,7 +187,7 @@ def api_rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
 def api_sentences(apis: Mapping[str, Any]) -> Iterator[str]:
     for name, requests, throttled, waited in api_rows(apis):
         wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
-        yield f"{name}: {counted(requests, 'API request')} ({throttled:,} throttled){wait}"
+        yield f"{name}: {count_with_noun(requests, 'API request')} ({throttled:,} throttled){wait}"
 
 
 def input_sentence(stream: Mapping[str, Any]) -> str | None:
@@ -196,7 +201,7 @@ def input_sentence(stream: Mapping[str, Any]) -> str | None:
             else "no file yet"
         )
     number = len(files) + stream.get("more_files", 0)
-    many = f"{counted(number, 'file')}: {files[0]['name']} to {files[-1]['name']}" if number > _NAMED else None
+    many = f"{count_with_noun(number, 'file')}: {files[0]['name']} to {files[-1]['name']}" if number > _NAMED else None
     if found == "unchanged":
         if number == 1:
             return f"file unchanged: {files[0]['name']} has the content that was read before"
@@ -209,7 +214,7 @@ def input_sentence(stream: Mapping[str, Any]) -> str | None:
 
 
 def _file_with_rows(file: Mapping[str, Any]) -> str:
-    return file["name"] if file["rows"] is None else f"{file['name']} ({counted(file['rows'], 'row')})"
+    return file["name"] if file["rows"] is None else f"{file['name']} ({count_with_noun(file['rows'], 'row')})"
 
 
 def _time_text(text: str) -> str:

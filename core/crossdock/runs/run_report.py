@@ -9,12 +9,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.api_request import ApiUsage
+from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.runs import run_lines
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.run_messages import RunMessages, error_texts, remarks_by_stream, streams_document, warnings_of
+from crossdock.values.run_messages import (
+    RunMessages,
+    error_texts,
+    streams_and_messages_document,
+    warning_texts,
+    warnings_and_notes_by_stream,
+)
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
 
@@ -64,16 +70,16 @@ class Report:
     @property
     def errors(self) -> Mapping[str, CrossdockError]:
         """The first error that stopped each stream, by name, or the run, under an empty name."""
-        return self.messages.errors
+        return self.messages.first_error_by_stream
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return remarks_by_stream(self.messages)
+        return warnings_and_notes_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:
         """Warnings to notify people about, each after the name of its stream. They stopped nothing."""
-        return warnings_of(self.messages)
+        return warning_texts(self.messages)
 
     @property
     def duration_ms(self) -> int:
@@ -156,7 +162,7 @@ class Report:
             "balanced": self.balanced,
             "apis": self.apis(),
             "open": self.all_open.as_json(),
-            **streams_document(self.accounts(), self.messages),
+            **streams_and_messages_document(self.accounts(), self.messages),
         }
 
 

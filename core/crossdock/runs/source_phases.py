@@ -11,13 +11,13 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.followed_record_fetch import FollowedRecordFetch
 from crossdock.runs.gone_records import SecondReading, is_reading_due
+from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.snapshot_proof import Completeness
-from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.state import State, Transaction
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
@@ -34,7 +34,9 @@ class SourcePhases:
         self._bound, self._state, self._since = bound, state, since
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
-        self._changes = self._new_read_parts(given, declared, whole=whole, doubt_of_list=self._doubt_of_list)
+        self._changes = self._new_read_parts(
+            given, declared, whole=whole, doubt_of_list=self._reason_list_is_incomplete
+        )
         self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
@@ -46,7 +48,7 @@ class SourcePhases:
         self._unread: set[Phase] = set()
         self.error: CrossdockError | None = None
 
-    def _doubt_of_list(self) -> str | None:
+    def _reason_list_is_incomplete(self) -> str | None:
         return self._bound.context.run.open_lists.incomplete.get(self._bound.name)
 
     def _new_read_parts(
@@ -74,8 +76,8 @@ class SourcePhases:
         if self.followed.choose_records():
             phases.append("open")
         if reread is not None and self._since is not None:
-            with self._state.read_only() as tx:
-                last = tx.full_lists.read_at(self._bound.name)
+            with self._state.begin_read_only() as tx:
+                last = tx.full_lists.last_read_time(self._bound.name)
                 pending = reread.finds_gone and tx.pending_approvals.get(self._bound.name) is not None
             if pending or is_reading_due(last, reread.every, self._bound.context.run.clock.now()):
                 phases.append("list")
@@ -92,7 +94,7 @@ class SourcePhases:
             self.phase, is_first = self._left.pop(0), True
         return is_first and not self._left
 
-    def read(
+    def read_part_and_count_rows(
         self,
         scan: LatestRecords,
         proof: Completeness,
@@ -102,7 +104,7 @@ class SourcePhases:
         """Read this part into *scan* and return the counts of its rows; None if a later phase could not be read."""
         counted = Tally()
         try:
-            with self._bound.context.run.reading.mark_stream(self._bound.name):
+            with self._bound.context.run.reading.mark_stream_being_read(self._bound.name):
                 scan.read(
                     proof.collect_proofs(self.followed.track_not_final(self._batches(proof))), counted, advance, known
                 )
@@ -112,7 +114,7 @@ class SourcePhases:
             if isinstance(error, CrossdockError) and not is_fatal:
                 self.error = self.error or error
                 self._unread.add(self.phase)
-                self.followed.discard()  # nothing of it is used
+                self.followed.discard_unstored()  # nothing of it is used
                 return None
             self.close()
             self._reset_cursor(error)
@@ -149,7 +151,7 @@ class SourcePhases:
         """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
             return parts.next_part()
-        proof.look_again = self._look.find_doubt
+        proof.look_again = self._look.reread_and_compare_keys
         return self._look.remember_keys(parts.next_part())
 
     def remove_already_read(self, scan: LatestRecords) -> int:
@@ -162,9 +164,9 @@ class SourcePhases:
             self._seen.append(scan.latest.select(KEY_HASH))
         return before - scan.latest.height
 
-    def remove_unproved(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
+    def remove_records_with_doubtful_rows(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
         """Remove from *scan* those of *changed* whose rows may not be theirs alone or not all, and count them."""
-        found = None if self.phase == "open" else self._look.records_with_other_rows(changed)
+        found = None if self.phase == "open" else self._look.reread_and_compare_rows(changed)
         if found is None:
             return 0
         unproved, doubt = found
@@ -173,12 +175,12 @@ class SourcePhases:
         return unproved.height
 
     @property
-    def lists_existing(self) -> bool:
+    def full_list_finds_gone(self) -> bool:
         is_list = self.phase == "list" and self.phase not in self._unread
         return is_list and self._bound.stream.rereads_gone
 
     @property
-    def seen_keys(self) -> pl.DataFrame:
+    def keys_of_earlier_phases(self) -> pl.DataFrame:
         return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
     def _reset_cursor(self, error: BaseException) -> None:
@@ -186,7 +188,7 @@ class SourcePhases:
         if not isinstance(error, UnsortedError | IncompleteListError):
             return
         name, version = self._bound.name, self._bound.stream.cursor_version
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             is_first = tx.cursors.get(name, version) == self._since
         if not is_first:  # never so in a plan, which cannot write
             with self._state.begin() as tx:
@@ -220,7 +222,7 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            settled = declared.settled(parts.began)
+            settled = declared.settled(parts.start_of_reading)
             reached = min(settled, parts.latest or settled)  # its times may be behind, or it may be an old answer
             return max(self._since or "", reached)
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor

@@ -10,21 +10,21 @@ from functools import cached_property, partial
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.config.project.effective_config import effective_of
+from crossdock.config.project.effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.allowance import Allowance, BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.pacing.request_allowance import Allowance, BucketShare
 from crossdock.reading.sources.run_context import READS, CrashMarker
-from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import run_attempt
-from crossdock.runs.crashing_input_detection import crash_marker, kills_process
-from crossdock.runs.run_attempt import Attempt
+from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
+from crossdock.runs import run_start_attempt
+from crossdock.runs.crashing_input_detection import open_crash_marker, planning_kills_trial_process
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.state import Intent, State
-from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
+from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.writing.delivery.records_in_progress import RecordsInProgress
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress
 from crossdock.writing.targets.target import Target
 
 MANUAL = Attempt()
@@ -56,7 +56,9 @@ class Session:
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
         self._width, self._earlier, self._stack = width, earlier, stack
-        self.reading: CrashMarker = stack.enter_context(crash_marker(state, clock, partial(kills_process, project)))
+        self.reading: CrashMarker = stack.enter_context(
+            open_crash_marker(state, clock, partial(planning_kills_trial_process, project))
+        )
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()
@@ -68,7 +70,7 @@ class Session:
     @cached_property
     def config(self) -> Mapping[str, Any] | None:
         """The effective config; None for a project that was not made from one."""
-        return None if self.project.file is None else effective_of(self.project)
+        return None if self.project.file is None else effective_config_of_project(self.project)
 
     def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
@@ -78,20 +80,20 @@ class Session:
             try:
                 if target.name in used:
                     client = target.client()
-                    with guarded("close", target.name, code=client, only_authors=not target.is_of_author):
+                    with convert_author_errors("close", target.name, code=client, only_authors=not target.is_of_author):
                         client.close()
             except AuthorCodeError as error:
                 defects[target.name] = error
         return defects
 
-    def requests_in_flight(self, target: Target) -> int:
+    def most_requests_in_flight(self, target: Target) -> int:
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
         """Return the token bucket of *target*, opened once. Raises CrossdockError if it cannot be used."""
         with self._opening:
             if target.name not in self._buckets:
-                opened = self.project.open_bucket(target, self.clock, self._earlier.get(target.name))
+                opened = self.project.open_rate_limit_bucket(target, self.clock, self._earlier.get(target.name))
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
@@ -100,13 +102,15 @@ class Session:
             return self._reduced.setdefault(target.name, BucketShare(self.clock, self._percent))
 
     def resuming_lock(self, target: str) -> threading.Lock:
-        """Return the lock that a run holds from `operations_left` until they are settled; its streams begin then."""
+        """Return the lock that a run holds from `operations_left_by_earlier_runs` until they are settled; its streams
+        begin then.
+        """
         with self._opening:
             return self._resuming.setdefault(target, threading.Lock())
 
-    def operations_left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
+    def operations_left_by_earlier_runs(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             left = tx.intents.to_send(target)
         scopes = {bound.scope for bound in streams}
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
@@ -117,7 +121,7 @@ class Session:
         try:
             yield
         except CrossdockError as error:
-            run_attempt.store_failed_start(self.project, self.clock, error, attempt, self.state)
+            run_start_attempt.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -139,17 +143,19 @@ def open_session(
     """
     session: Session | None = None
     try:
-        with project.exclusive_state() as state, ExitStack() as stack:
-            session = _new_session(project, clock, state, stack, width, percent)
+        with project.open_state_exclusively() as state, ExitStack() as stack:
+            session = _end_killed_runs_and_create(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            run_attempt.store_failed_start(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
+            run_start_attempt.store_failed_start(
+                project, clock, as_author_code_error(error) or as_crossdock_error(error), attempt
+            )
         raise
 
 
-def _new_session(
+def _end_killed_runs_and_create(
     project: Project, clock: Clock, state: State, stack: ExitStack, width: int, percent: Callable[[], int]
 ) -> Session:
     targets = project.targets(clock)
@@ -158,10 +164,10 @@ def _new_session(
             tx.audit_log.record_killed_run(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)
-                tx.scheduled_runs.add_notices_of_killed_run(run.id, run.job, day, project.own_recipients)
+                tx.scheduled_runs.add_notices_of_killed_run(run.id, run.job, day, project.own_notification_recipients)
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
     allowance = Allowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
-    session.source_buckets.add_used(READS, ApiBucket(clock, allowance))
+    session.source_buckets.add_bucket_in_use(READS, ApiBucket(clock, allowance))
     return session

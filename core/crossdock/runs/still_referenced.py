@@ -9,12 +9,12 @@ from typing import Any
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.unrecorded_references import unrecorded_references
 from crossdock.state import Binding, Scope, State
-from crossdock.writing.delivery.operations import Operation, payload_after
+from crossdock.writing.delivery.operations_and_intents import Operation, payload_after
 from crossdock.writing.targets.target import Target
 
 _PAGE = 5_000  # bindings that are read together
@@ -29,11 +29,11 @@ class ReferredRecords:
     def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
         self._by[by].add([record_address(target, *each) for each in referred])
 
-    def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+    def referring_resource_by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         places = {record_address(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):
-            found = {places[each]: resource for each in referred.known_among(list(places))} | found
+            found = {places[each]: resource for each in referred.ids_already_added(list(places))} | found
         return found
 
 
@@ -67,10 +67,10 @@ class StillReferenced:
                 if kind.parents:
                     self._add_references_of_remaining(target, resource)
         self._add_references_of_unsettled()
-        self._add_references_of_kept([bound for bound in undone if bound.kind.parents], operations)
+        self._add_references_of_kept([bound for bound in undone if bound.resource_type.parents], operations)
 
-    def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        return self._live.among(scope, ids) | self._referred.among(scope, ids)
+    def referring_resource_by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+        return self._live.referring_resource_by_id(scope, ids) | self._referred.referring_resource_by_id(scope, ids)
 
     def _add_planned(self, operation: Operation) -> bool:
         """Add an operation of the plan. Return True for a delete."""
@@ -92,12 +92,14 @@ class StillReferenced:
     def _add_references_of_remaining(self, target: str, resource: str) -> None:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.read_only() as tx:
-                page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
+            with self._state.begin_read_only() as tx:
+                page = tx.bindings.bindings_of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
             if not page:
                 return
-            gone = self._deleted.known_among([record_address(target, resource, each.target_id) for _, each in page])
-            restored = self._restored.known_among([_binding_address(*each) for each in page])
+            gone = self._deleted.ids_already_added(
+                [record_address(target, resource, each.target_id) for _, each in page]
+            )
+            restored = self._restored.ids_already_added([_binding_address(*each) for each in page])
             for scope, binding in page:
                 is_gone = record_address(target, resource, binding.target_id) in gone
                 if not is_gone and _binding_address(scope, binding) not in restored:
@@ -106,7 +108,7 @@ class StillReferenced:
             after = scope.namespace, last.key_hash
 
     def _add_references_of_unsettled(self) -> None:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
             target = self._targets.get(intent.scope.target)
@@ -127,11 +129,11 @@ class StillReferenced:
     def _keep_referenced(self, scope: Scope, page: Sequence[Operation]) -> set[str]:
         """Keep those of *page* that are referred to, and return the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
-        referred = self.among(scope, ids)
-        known = self._kept.known_among([record_address(scope.target, scope.resource, each) for each in referred])
+        referred = self.referring_resource_by_id(scope, ids)
+        known = self._kept.ids_already_added([record_address(scope.target, scope.resource, each) for each in referred])
         fresh = {each for each in referred if record_address(scope.target, scope.resource, each) not in known}
         self._kept.add([record_address(scope.target, scope.resource, each) for each in fresh])
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             contributed = list(tx.bindings.contributed_payloads(scope.target, scope.resource, list(fresh)))
         found = set[str]()
         for each in page:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state import RunRecord, State, Transaction
-from crossdock.values.repeated_calls import call_repeatedly
+from crossdock.values.periodic_background_calls import call_periodically_in_thread
 
 LOOKS_EVERY_S = 1.0
 
@@ -38,7 +38,7 @@ def stop_on_request(state: State, run_id: int, interrupt: RunInterrupt, tell: Ca
             tell()
         return not asked
 
-    with call_repeatedly(goes_on, LOOKS_EVERY_S, "stop requests"):
+    with call_periodically_in_thread(goes_on, LOOKS_EVERY_S, "stop requests"):
         yield
 
 

@@ -11,17 +11,21 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
+from crossdock.delta.changed_record_reading import (
+    KeyedRecord,
+    keys_without_remaining_rows,
+    stored_records_prepared_again,
+)
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_positions import mixed_zones_error
-from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, stored_records_prepared_again
+from crossdock.delta.order_by_positions import mixed_zones_error
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
 from crossdock.errors import CrossdockError
-from crossdock.mapping.own_external_ids import NOT_OURS
+from crossdock.mapping.external_id_recognition import NOT_OURS
 from crossdock.runs.checked_batches import guarded_stream_method
 from crossdock.runs.gone_records import GoneRecords
-from crossdock.runs.mapping_changes import mapping_changed_since
+from crossdock.runs.mapping_changes import text_of_mapping_change
 from crossdock.runs.planning.contributions import Contributions
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.references import untrimmed_keys
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
@@ -32,16 +36,16 @@ from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecor
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.records import LINE
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 
 class StreamInput:
     """The input of one stream, whole or in parts that end at checkpoints. If *digested*, it is read at once."""
 
-    finds_changes = True
+    finds_changes_without_webhooks = True
     only_changes = False  # neither records that are not final nor a full list
-    named: Sequence[int] | None = None
-    operations: Sequence[Operation] = ()
+    requested_key_hashes: Sequence[int] | None = None
+    prepared_operations: Sequence[Operation] = ()
 
     def __init__(
         self,
@@ -78,33 +82,35 @@ class StreamInput:
         stream, work = self._bound.stream, self._bound.context.run.work
         self._scan = LatestRecords(stream, self._bound.name, work, lists_all=self._lists_all)
 
-    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+    def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""
         bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
         self._begin_part()
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             if self._phases and decides_waiting:
-                seen = set(self._phases.seen_keys[KEY_HASH].to_list())
+                seen = set(self._phases.keys_of_earlier_phases[KEY_HASH].to_list())
                 self._waiting = self._waits.waiting_to_decide(tx, unsettled, seen=seen)
-            mapping_changed = self._mapping_changed_since(tx)
+            mapping_changed = self._text_of_mapping_change(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
         if not self._is_snapshot:
             self._tally.count("ignored", self._gone.remove_older_than_deletion(self._scan))
         if not decides_waiting:
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 self._waiting = self._waits.waiting_to_decide(
                     tx, unsettled, among=self._scan.latest[KEY_HASH].to_list()
                 )
         found = self._compare_with_state(unsettled)
-        if self._phases and (unproved := self._phases.remove_unproved(self._scan, found.changed, self._completeness)):
+        if self._phases and (
+            unproved := self._phases.remove_records_with_doubtful_rows(self._scan, found.changed, self._completeness)
+        ):
             self._tally.count("ignored", unproved)
             found = self._compare_with_state(unsettled)
         self._delta = found
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             self._waiting += self._waits.release_children(tx, found, self._waiting)
         self.removals = self._decide_removals(found, counted, unsettled)
-        self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
+        self.digest = self._scan.digest_of_latest(self._gone.digest) if self._digested else ""
         self.check_input()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_remark):
@@ -117,9 +123,9 @@ class StreamInput:
                 f"the mapping or the format has changed {mapping_changed}: "
                 "all records that the source still has are mapped again",
             )
-        self._state.read_ahead(found.changed.height)
+        self._state.preload_database(found.changed.height)
         key_order, latest = self._scan.key_order, self._scan.latest
-        self._order = key_order.new_order(latest[KEY_HASH], found.known) if key_order else None
+        self._order = key_order.order_if_changed(latest[KEY_HASH], found.known) if key_order else None
         self._scan.release_rows()
         self._rows = counted.rows_read
         if self._is_snapshot:
@@ -132,34 +138,38 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
-        self._left_alone |= newly_filtered(bound, "waiting", [*self._waiting_to_decide()])
+        self._left_alone |= find_and_note_newly_filtered(bound, "waiting", [*self._waiting_to_decide()])
         self._count_decided(found)
-        if bound.stream.contributes and self.finds_changes and not self.has_more:
-            self.operations = self._contributions_to_recreated(found, busy)
+        if bound.stream.contributes and self.finds_changes_without_webhooks and not self.has_more:
+            self.prepared_operations = self._contributions_to_recreated(found, busy)
 
     def _contributions_to_recreated(self, found: state_comparison.Delta, busy: Collection[int]) -> Sequence[Operation]:
-        waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
+        waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle_waits.records)}
         left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return [*Contributions(self._bound).operations_for_recreated(tx, left_out)]
 
-    def _mapping_changed_since(self, tx: Transaction) -> str:
-        return mapping_changed_since(tx, self._bound.name, self._bound.stream.version)
+    def _text_of_mapping_change(self, tx: Transaction) -> str:
+        return text_of_mapping_change(tx, self._bound.name, self._bound.stream.version)
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
-        gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
+        gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle_waits.records]
         if self._is_snapshot:
             return gone.decide_by_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
-        self._tally.count("ignored", gone.add_part(self._scan, found))
+        self._tally.count("ignored", gone.add_part_and_count_revived(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
-        if phases.lists_existing:
+        if phases.full_list_finds_gone:
             decided = gone.decide_by_full_list(
-                self._scan, phases.seen_keys, counted, self._completeness, waits, unsettled
+                self._scan, phases.keys_of_earlier_phases, counted, self._completeness, waits, unsettled
             )
         else:
-            decided = gone.decide_by_existing_list(unsettled) if gone.list_is_due else gone.decide_by_marks(unsettled)
+            decided = (
+                gone.decide_by_existing_list(unsettled)
+                if gone.existing_list_is_due
+                else gone.decide_by_deletion_marks(unsettled)
+            )
         return structs.replace(decided, refusal=decided.refusal or phases.problem)
 
     def _begin_phase(self) -> bool:
@@ -172,7 +182,9 @@ class StreamInput:
         phases = self._phases
         assert phases is not None
         try:
-            counted = phases.read(self._scan, self._completeness, advance, self._known_in_order)
+            counted = phases.read_part_and_count_rows(
+                self._scan, self._completeness, advance, self._known_keys_in_order_loader
+            )
         except BaseException:
             self._phases = None  # a late file is read again
             raise
@@ -183,12 +195,14 @@ class StreamInput:
         return counted
 
     def _stored_cursor(self) -> str | None:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             return tx.cursors.get(self._bound.name, self._bound.stream.cursor_version)
 
     @property
-    def _known_in_order(self) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
-        return partial(self._state.known_keys_in_order, self._bound.scope) if self._lists_all else None
+    def _known_keys_in_order_loader(
+        self,
+    ) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
+        return partial(self._state.known_keys_unless_too_many, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
         """Stop reading and close the source. Deleted records without a decision continue to wait."""
@@ -204,10 +218,10 @@ class StreamInput:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
         known = key_index.empty_index() if nothing else self._known_records()
-        with self._state.read_only() as tx:
-            letters = tx.dead_letters.facts(self._bound.name)
+        with self._state.begin_read_only() as tx:
+            letters = tx.dead_letters.facts_of_stream(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
-        found = compared(waiting=self._waiting, idle=self.idle.records, snapshot=snapshot)
+        found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise mixed_zones_error(scan.place(unit, line))
         self._known_count = known.height
@@ -231,30 +245,30 @@ class StreamInput:
         return self._lists_all and bool(self._scan.sources)
 
     def _count_decided(self, found: state_comparison.Delta) -> None:
-        self._tally.count("carried_over", len(self.waited))
-        found.count(self._tally)
+        self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
+        found.add_to_tally(self._tally)
         self._tally.records.update(self.removals.terms)
         self._tally.count("carried_on", len(self._left_alone))
 
-    def abandon(self) -> None:
+    def handle_failed_read(self) -> None:
         self._bound.context.run.intakes.refuse(self._bound.name)
-        self._tally.count("carried_over", len(self.waited))
-        self._tally.count("carried_on", len(self.waited))
+        self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
+        self._tally.count("carried_on", len(self.formerly_waiting_key_hashes))
 
     @property
-    def idle(self) -> IdleWaits:
-        return self._waits.idle
+    def idle_waits(self) -> IdleWaits:
+        return self._waits.idle_waits
 
     @property
-    def postponed(self) -> int:
+    def postponed_as_unsettled_count(self) -> int:
         return self._delta.postponed if self._delta else 0
 
     @property
-    def waited(self) -> Collection[int]:
+    def formerly_waiting_key_hashes(self) -> Collection[int]:
         return self._waits.found
 
     @property
-    def expected_records(self) -> int:
+    def expected_record_count(self) -> int:
         return self._number_to_map + len(self.removals.removed)
 
     @property
@@ -268,26 +282,26 @@ class StreamInput:
         passed_over = {*self._delta.replaced, *self._left_alone}
         return (each for each in self._waiting if each.identity.key_hash not in passed_over)
 
-    def update_estimate(self) -> UpdateCandidates:
+    def update_candidates(self) -> UpdateCandidates:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 known = tx.snapshots.count_present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
         return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
 
-    def refuse(self, withheld: WithheldUpdates | None) -> None:
+    def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:
         """Execute nothing of the stream, so that the next run reads it again, and store updates to approve."""
-        self._tally.count("carried_on", self.expected_records)
+        self._tally.count("carried_on", self.expected_record_count)
         if withheld is not None:
             with self._state.begin() as tx:
                 tx.pending_approvals.request_approval(withheld.pending)
 
-    def failure_count(self) -> FailureCount:
-        return FailureCount(self._bound, self._number_to_map + len(self.idle.records))
+    def new_failure_counter(self) -> FailureCounter:
+        return FailureCounter(self._bound, self._number_to_map + len(self.idle_waits.records))
 
     @property
-    def scan(self) -> LatestRecords:
+    def latest_records(self) -> LatestRecords:
         return self._scan
 
     def records(self) -> Iterator[KeyedRecord]:
@@ -303,9 +317,11 @@ class StreamInput:
     def _read_records(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
         waited = ((each.identity, each.raw) for each in self._waiting_to_decide())
-        return chain(stored_records_prepared_again(self._bound.stream, waited), self._scan.records(self._delta.changed))
+        return chain(
+            stored_records_prepared_again(self._bound.stream, waited), self._scan.read_records(self._delta.changed)
+        )
 
-    def finish(self) -> None:
+    def store_completion(self) -> None:
         """Finish the input: the source need not be read again, and resolved dead letters are removed."""
         bound, phases = self._bound, self._phases
         assert phases is not None
@@ -327,13 +343,13 @@ class StreamInput:
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
         tx.dead_letters.replace_keyless(
-            name, self._scan.dead_letters_without_key, self._sources_read_again, run_id=self._run_id, at=at
+            name, self._scan.dead_letters_without_key, self._sources_of_renewed_keyless_rows, run_id=self._run_id, at=at
         )
-        tx.dead_letters.clear(name, self._delta.cured)
-        tx.waiting_records.clear(name, self._delta.unmoved)
+        tx.dead_letters.remove_records(name, self._delta.cured)
+        tx.waiting_records.remove_records(name, self._delta.unmoved)
 
     @property
-    def _sources_read_again(self) -> Sequence[str] | None:
+    def _sources_of_renewed_keyless_rows(self) -> Sequence[str] | None:
         """The sources whose rows without a key are known anew; None for all."""
         if self._is_snapshot:
             return None
@@ -369,7 +385,7 @@ class StreamInput:
 def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             bound.stream.earlier_keys = untrimmed_keys(tx, bound.scope, bound.name)
 
 
@@ -388,9 +404,11 @@ def note_changed_texts(bound: BoundStream, scan: LatestRecords) -> None:
         note(bound.name, str(found))
 
 
-def newly_filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
+def find_and_note_newly_filtered(
+    bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]
+) -> set[int]:
     """Return the key hashes of *kept* records that a filter excludes now, and note that they stay in *state*."""
-    found = filtered_keys(bound.stream, [(each.identity, each.raw) for each in kept])
+    found = keys_without_remaining_rows(bound.stream, [(each.identity, each.raw) for each in kept])
     if found:
         which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"
         text = f"filters (skip) exclude {which}, so that nothing was sent"

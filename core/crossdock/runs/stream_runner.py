@@ -11,26 +11,26 @@ from functools import partial
 
 from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.reading.sources.file_wait import LateError
-from crossdock.runs.adoption_index import RunAdoptions
+from crossdock.reading.sources.wait_for_late_files import LateError
+from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.deferred_deletes import DeferredDeletes
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.run_input import RunInput
+from crossdock.runs.run_input_protocol import RunInput
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.targets.guarded_target import take_defects
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.targets.target import Target
+from crossdock.writing.targets.target_code_guard import take_unreported_errors
 
 Steps = Generator[None, None, bool]
 
@@ -72,7 +72,7 @@ class StreamRunner:
         if not held:
             self._coming.discard(bound.scope)
         if missing := bound.context.run.failures.get(bound.name):
-            self._report.messages.fail(bound.name, missing)
+            self._report.messages.add_error(bound.name, missing)
         return goes_on
 
     def deliver_waiting(self) -> Steps:
@@ -81,7 +81,7 @@ class StreamRunner:
         while not is_done:
             is_done = True
             for bound, held in self._held.values():
-                planner = self._planner(held, Removals(), FailureCount(bound, None))
+                planner = self._planner(held, Removals(), FailureCounter(bound, None))
                 chunks = None if bound.name in self._report.errors else planner.next_round()
                 while chunks is not None:
                     is_done = False
@@ -89,30 +89,32 @@ class StreamRunner:
                         return False
                     chunks = planner.next_round()
                 if planner.stopped is not None:
-                    self._report.messages.fail(bound.name, planner.stopped)
+                    self._report.messages.add_error(bound.name, planner.stopped)
         for bound, held in self._held.values():
             if bound.name not in self._report.errors:
-                overdue = self._planner(held, Removals(), FailureCount(bound, None)).plan_rejections(held.pop_late())
-                if held.late_since and not (yield from self._deliver_chunks(overdue)):
+                overdue = self._planner(held, Removals(), FailureCounter(bound, None)).plan_rejections(
+                    held.pop_late_as_dead_letters()
+                )
+                if held.start_of_overdue_waits and not (yield from self._deliver_chunks(overdue)):
                     return False
                 held.make_idle()
         return True
 
     def report_defects(self) -> None:
         """Report errors in the code of the target that affected no record."""
-        for defect in take_defects(self._target):
-            self._report.messages.fail(self._place, defect)
+        for defect in take_unreported_errors(self._target):
+            self._report.messages.add_error(self._place, defect)
 
     def report_refusals(self) -> None:
         """Report why stored batches were left out, while others were handed over."""
         for refusal in self._dispatcher.take_refusals():
-            self._report.messages.fail(self._place, refusal)
+            self._report.messages.add_error(self._place, refusal)
 
     def deliver_deletes(self) -> Steps:
         """Delete what is gone and may be referred to, referring records first. Return as `run`."""
-        for each in self._referring.rounds(self._delete_planner):
+        for each in self._referring.plan_delete_rounds(self._delete_planner):
             if not (yield from self._deliver_chunks(each.chunks)):
-                each.planner.finish()
+                each.planner.count_unplanned_removals()
                 self._report.tally(each.bound.name).count("carried_on", each.left)
                 self._deferred.pop(each.bound.name).close()
                 return False
@@ -125,9 +127,9 @@ class StreamRunner:
     def _delete_planner(self, bound: BoundStream, gone: Removals) -> Planner:
         self._timings.begin_part(f"deleting {bound.name}", len(gone.removed))
         nothing = AwaitingParents(bound, self._state, self._references, frozenset())
-        return self._planner(nothing, gone, FailureCount(bound, None))
+        return self._planner(nothing, gone, FailureCounter(bound, None))
 
-    def count_carried_on(self) -> None:
+    def count_rest_as_carried_on(self) -> None:
         """Count as `carried_on` what still waits, and the deletes that were not begun."""
         for name, source in self._deferred.items():
             self._report.tally(name).count("carried_on", len(source.removals.removed))
@@ -136,24 +138,24 @@ class StreamRunner:
             self._report.tally(bound.name).count("carried_on", held.discard_all())
 
     def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
-        """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
-        with self._state.read_only() as tx:
-            unsettled = self._run.own_records.without_records_of_others(
-                tx.intents.unsettled_in_scope(bound.scope, source.named)
+        """Read and deliver what `RunInput.read_next_part` reads at once. Return as `run`."""
+        with self._state.begin_read_only() as tx:
+            unsettled = self._run.own_records.without_records_of_other_runs(
+                tx.intents.unsettled_in_scope(bound.scope, source.requested_key_hashes)
             )
         try:
             with guard_author_code_of_stream(bound):
-                source.read(unsettled, self._advance_or_stop)
+                source.read_next_part(unsettled, self._advance_or_stop)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
-            self._report.messages.fail(bound.name, error)
-            source.abandon()
+            self._report.messages.add_error(bound.name, error)
+            source.handle_failed_read()
             return True
         is_awaited = all(intent.status == "handed_over" for intent in unsettled)
-        self._report.left_to_next(bound.name, source.postponed, is_awaited=is_awaited)
-        self._report.tally(bound.name).count("carried_on", held.remove(source.waited))
-        held.add_idle(source.idle)
+        self._report.left_to_next(bound.name, source.postponed_as_unsettled_count, is_awaited=is_awaited)
+        self._report.tally(bound.name).count("carried_on", held.remove(source.formerly_waiting_key_hashes))
+        held.add_idle(source.idle_waits)
         return (
             True if self._withhold_updates(bound, source) else (yield from self._deliver_records(bound, source, held))
         )
@@ -162,18 +164,18 @@ class StreamRunner:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
-            found, before = source.update_estimate(), self._updates[bound.name]
+            found, before = source.update_candidates(), self._updates[bound.name]
             withheld = update_limits.withheld_updates(self._state, bound, found, set(), at=at, before=before)
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.messages.fail(bound.name, error)
-            source.refuse(None)
+            self._report.messages.add_error(bound.name, error)
+            source.withhold_all_records(None)
             return True
         if withheld is None:
             return False
-        self._report.messages.fail(bound.name, withheld.refusal)
-        source.refuse(withheld)
+        self._report.messages.add_error(bound.name, withheld.refusal)
+        source.withhold_all_records(withheld)
         return True
 
     def repeat_until_done(self, work: Callable[[], bool]) -> Steps:
@@ -184,7 +186,7 @@ class StreamRunner:
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.messages.fail(self._place, error)
+            self._report.messages.add_error(self._place, error)
             return False
         return True
 
@@ -192,33 +194,33 @@ class StreamRunner:
         return self.repeat_until_done(partial(self._dispatcher.deliver, _with_progress(chunks, self._timings)))
 
     def _planner(
-        self, held: AwaitingParents, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
+        self, held: AwaitingParents, gone: Removals, failing: FailureCounter, operations: Iterable[Operation] = ()
     ) -> Planner:
-        tally, matches = self._report.tally(held.bound.name), self._matches.of_stream(held.bound)
+        tally, matches = self._report.tally(held.bound.name), self._matches.adoption_matches_of_stream(held.bound)
         return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
     def _deliver_records(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         gone = self._referring.defer(bound, source.removals)
-        planner = self._planner(held, gone, source.failure_count(), source.operations)
+        planner = self._planner(held, gone, source.new_failure_counter(), source.prepared_operations)
         records = source.records()
-        self._timings.begin_part(f"sending {bound.name}", source.expected_records)
+        self._timings.begin_part(f"sending {bound.name}", source.expected_record_count)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
-        missed = ChangesWithoutWebhook(self._state, bound) if source.finds_changes else None
+        missed = ChangesWithoutWebhook(self._state, bound) if source.finds_changes_without_webhooks else None
         try:
             while chunks is not None:
                 if not (yield from self._deliver_chunks(missed.count_changes(chunks) if missed else chunks)):
-                    planner.count_carried_on(records)  # they stay in files that are not finished
+                    planner.count_rest_as_carried_on(records)  # they stay in files that are not finished
                     self._count_given_up_deletes(bound)
                     return False
                 chunks = planner.next_round()
-            planner.count_carried_on(records)
+            planner.count_rest_as_carried_on(records)
         finally:
             self._updates[bound.name] += planner.updates
-            planner.finish()
+            planner.count_unplanned_removals()
         if missed:
             missed.report()
         if planner.stopped is not None:
-            self._report.messages.fail(bound.name, planner.stopped)
+            self._report.messages.add_error(bound.name, planner.stopped)
             self._count_given_up_deletes(bound)
         elif gone is not source.removals:
             self._deferred[bound.name] = source
@@ -233,13 +235,13 @@ class StreamRunner:
         self._timings.begin_part(f"remembering {bound.name}", None)
         try:
             with guard_author_code_of_stream(bound):
-                source.finish()
+                source.store_completion()
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.messages.fail(bound.name, error)
+            self._report.messages.add_error(bound.name, error)
         if source.removals.refusal is not None:
-            self._report.messages.fail(bound.name, source.removals.refusal)
+            self._report.messages.add_error(bound.name, source.removals.refusal)
 
     def _advance_or_stop(self, rows: int) -> None:
         if self._run.interrupt.is_set():
@@ -263,7 +265,7 @@ class ChangesWithoutWebhook:
         self._state, self._bound, self._number = state, bound, 0
         self._counts = False
         if bound.is_hinted:
-            with state.read_only() as tx:
+            with state.begin_read_only() as tx:
                 self._counts = tx.inbox.has_readable_webhook(bound.name.partition(".")[0])
 
     def count_changes(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
@@ -271,7 +273,7 @@ class ChangesWithoutWebhook:
         for chunk in chunks:
             if self._counts and chunk.operations:
                 hashes = {operation.identity.key_hash for operation in chunk.operations}
-                with self._state.read_only() as tx:
+                with self._state.begin_read_only() as tx:
                     self._number += len(hashes) - len(tx.inbox.key_hashes_among(self._bound.name, list(hashes)))
             yield chunk
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from msgspec import Struct, field
 
-from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.records_of_rows import stored_records_prepared_again
+from crossdock.delta.changed_record_reading import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
-from crossdock.mapping.declarative import elements_of
-from crossdock.reading.sources.run_context import SourceContext, run_folder
+from crossdock.mapping.declarative import list_elements_at_path
+from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.planning.draft_records import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path, column_text
-from crossdock.values.progress import Progress, Silent
+from crossdock.values.progress import Progress, SilentProgress
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, Record
 
@@ -77,7 +77,9 @@ class Trial(Struct):
         empty = {path for path in paths if all(row[path] is None for row in rows)}
         lists = (stream.joined_columns if isinstance(stream, DeclaredStream) else None) or {}
         for of, columns in lists.items():
-            elements = [each for row in rows for each in elements_of(exact_json.loads(row[JSON] or "null"), of)]
+            elements = [
+                each for row in rows for each in list_elements_at_path(exact_json.loads(row[JSON] or "null"), of)
+            ]
             empty |= {f"{of}.*.{column}" for column in columns if elements and _is_in_none(elements, column)}
         return sorted(empty)
 
@@ -113,7 +115,7 @@ def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *
 
     Return None if a filter leaves it out now. Raises CrossdockError if the config has no such stream.
     """
-    with _bind_stream(project, identity.stream, clock, Silent()) as bound:
+    with _bind_stream(project, identity.stream, clock, SilentProgress()) as bound:
         kept = next(stored_records_prepared_again(bound.stream, [(identity, raw)]), None)
         return None if kept is None else _try_record(bound, kept.record, None)
 
@@ -123,7 +125,7 @@ def fetch_one(project: Project, name: str, key: str, *, clock: Clock, interrupt:
 
     Nothing is stored or delivered. *interrupt* ends pauses between requests.
     """
-    with _bind_stream(project, name, clock, Silent(), interrupt=interrupt) as bound:
+    with _bind_stream(project, name, clock, SilentProgress(), interrupt=interrupt) as bound:
         trial = Trial(bound)
         try:
             for record, problem in _records(trial, fetched_batches(bound, [key_parts_of(key)]), _ALL):
@@ -153,7 +155,7 @@ def _bind_stream(
             code="choice_unsuitable",
         )
     with ExitStack() as stack:
-        work = run_folder(stack, None)
+        work = create_run_folder(stack, None)
         run = SourceContext(
             clock,
             progress,
@@ -166,7 +168,7 @@ def _bind_stream(
             interrupt=interrupt or threading.Event(),
         )
         stack.enter_context(run.at_end)
-        (bound,) = project.bind(wanted, targets=project.targets(clock), run=run)
+        (bound,) = project.bind_streams(wanted, targets=project.targets(clock), run=run)
         yield bound
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, Silent, Unit
+from crossdock.values.progress import Progress, SilentProgress, Unit
 
 MOST_STEPS = 100  # steps are merged to this number when there are twice as many
 SLOTS = 250  # slots of time, each with two samples
@@ -34,13 +34,13 @@ class Timings:
     def __init__(
         self, clock: Clock, listener: Progress | None = None, begun: Callable[[Report], None] = lambda _: None
     ) -> None:
-        self._clock, self._listener, self._begun = clock, listener or Silent(), begun
+        self._clock, self._listener, self._begun = clock, listener or SilentProgress(), begun
         self.report: Report | None = None
         self.job: str | None = None
         self._reset()
 
     @classmethod
-    def wrapping(cls, progress: Progress, clock: Clock) -> Timings:
+    def reuse_or_wrap(cls, progress: Progress, clock: Clock) -> Timings:
         """Return *progress* if it is a `Timings`, which its caller reads later, otherwise a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 
@@ -86,11 +86,11 @@ class Timings:
             if self._left <= 0:
                 self._begin_step(self._outer)
         else:
-            self._show_outer()
+            self._show_outer_stage_again()
             self._outer_done += steps
         self._listener.advance(steps)
 
-    def _show_outer(self) -> None:
+    def _show_outer_stage_again(self) -> None:
         if self._shows_inner:
             self._shows_inner = False
             self._listener.begin(self._outer, self._outer_total)
@@ -122,7 +122,7 @@ class Timings:
         return list(self._steps)
 
     @property
-    def samples(self) -> list[Sample]:
+    def allowance_samples(self) -> list[Sample]:
         """The allowance over time, including its lowest and highest values."""
         return [sample for low, high in self._slots.values() for sample in sorted({low, high})]
 
@@ -130,7 +130,7 @@ class Timings:
         """Return times in milliseconds since the run began, without floats."""
         return {
             "steps": [[step.name, step.began // _MS, step.lasted // _MS] for step in self._steps],
-            "samples": [[at // _MS, tokens] for at, tokens in self.samples],
+            "samples": [[at // _MS, tokens] for at, tokens in self.allowance_samples],
         }
 
     @property
@@ -138,7 +138,7 @@ class Timings:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
     def _begin_step(self, outer: str, inner: str = "") -> None:
-        now, name = self._now, _storable(self._inner or self._outer)
+        now, name = self._now, _storable_name(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
         if len(self._steps) > 2 * MOST_STEPS:
@@ -155,7 +155,7 @@ def _tokens(sample: Sample) -> int:
     return sample[1]
 
 
-def _storable(name: str) -> str:
+def _storable_name(name: str) -> str:
     """Make *name* storable: file names may contain bytes that are not characters."""
     return name[:_LONGEST_NAME].encode(errors="replace").decode()
 

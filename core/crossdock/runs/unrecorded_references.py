@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.bindings_by_target_id import Bound, bindings_to
+from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.state import State, UnrecordedReference
 from crossdock.values.field_types import is_target_id
@@ -34,10 +34,10 @@ def store_unrecorded_references(state: State, resource: str, page: Sequence[Mapp
     names = [name for name, _ in unrecorded_references(resource, page, bound) if _is_id(name)]
     if not names:
         return
-    corrected = bindings_to(state, resource, names)
+    corrected = load_bindings_by_target_id(state, resource, names)
     left = [each for each in page if _is_id(each.get("id")) and each["id"] in corrected]
     found = dict(unrecorded_references(resource, left, corrected))
-    ours = _bound_among(state, {each for references in found.values() for each in references})
+    ours = _references_to_bound_records(state, {each for references in found.values() for each in references})
     shown = [
         UnrecordedReference(resource, name, *each)
         for name, references in found.items()
@@ -47,16 +47,16 @@ def store_unrecorded_references(state: State, resource: str, page: Sequence[Mapp
     state.run_transaction(lambda tx: tx.unrecorded_references.add(PLATFORM, shown))
 
 
-def _bound_among(state: State, references: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+def _references_to_bound_records(state: State, references: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     ids = defaultdict[str, list[str]](list)
     for resource, target_id in references:
         ids[resource].append(target_id)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return {
             (resource, target_id)
             for resource, wanted in ids.items()
             for start in range(0, len(wanted), _AT_ONCE)
-            for target_id, *_ in tx.bindings.owners(PLATFORM, resource, wanted[start : start + _AT_ONCE])
+            for target_id, *_ in tx.bindings.records_of_target_ids(PLATFORM, resource, wanted[start : start + _AT_ONCE])
         }
 
 

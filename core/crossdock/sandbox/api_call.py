@@ -31,7 +31,7 @@ class ApiCall:
     def __post_init__(self) -> None:
         self.at = instant_text(self.now)
 
-    def json(self) -> Any:
+    def read_json_body(self) -> Any:
         try:
             body = json_codec.read(self.body)
         except ValueError as error:

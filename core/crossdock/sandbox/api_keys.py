@@ -64,10 +64,10 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             self._known, self._version = {row[0]: Caller(*row) for row in rows}, version
         return self._known
 
-    def add(self, tenant: str = TENANT, scopes: Iterable[str] = ()) -> tuple[Caller, str]:
+    def create_credential(self, tenant: str = TENANT, scopes: Iterable[str] = ()) -> tuple[Caller, str]:
         """Create a key. Only its hash is stored. Without *scopes* it may read and write everything."""
-        check_tenant(tenant)
-        credential, key = access_control.generate_key(tenant, scope_text(scopes))
+        check_tenant_slug(tenant)
+        credential, key = access_control.generate_key(tenant, validated_scope_text(scopes))
         now = time.time()
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -81,7 +81,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             connection.execute("COMMIT")
         return credential, key
 
-    def narrow(self, key_id: str, scopes: Iterable[str]) -> bool:
+    def narrow_scopes(self, key_id: str, scopes: Iterable[str]) -> bool:
         """Replace the scopes of a key by some that they include. Return False if there is no key with this id."""
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -89,7 +89,8 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             if row is None:
                 return False
             connection.execute(
-                "UPDATE credentials SET scopes = ? WHERE id = ?", (narrowed_scope_text(row[0], scopes), key_id)
+                "UPDATE credentials SET scopes = ? WHERE id = ?",
+                (validated_narrowed_scope_text(row[0], scopes), key_id),
             )
             connection.execute("COMMIT")
         return True
@@ -98,7 +99,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         with contextlib.closing(database.connect(self._path)) as connection:
             return connection.execute("DELETE FROM credentials WHERE id = ?", (key_id,)).rowcount > 0
 
-    def listed(self, tenant: str | None = None) -> list[dict[str, Any]]:
+    def list_credentials(self, tenant: str | None = None) -> list[dict[str, Any]]:
         rows = self._reader.execute(
             "SELECT id, tenant, scopes, created_at FROM credentials WHERE tenant = coalesce(?, tenant) ORDER BY rowid",
             (tenant,),
@@ -110,10 +111,10 @@ async def answer_request(keyring: Keyring, request: Request, body: bytes) -> Res
     key_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, key_id:
         case "GET", "":
-            return JSONResponse({"data": keyring.listed()})
+            return JSONResponse({"data": keyring.list_credentials()})
         case "POST", "":
             credential, key = await asyncio.to_thread(
-                _add_or_refuse, keyring, parsed_model(NewCredential, body or b"{}")
+                _create_key_or_refuse, keyring, parsed_model(NewCredential, body or b"{}")
             )
             facts = {"api_key": key, "credential": credential.id, "tenant": credential.tenant}
             return JSONResponse({**facts, "scopes": credential.scopes.split()}, 201)
@@ -124,13 +125,13 @@ async def answer_request(keyring: Keyring, request: Request, body: bytes) -> Res
     raise method_not_allowed("DELETE" if key_id else "GET, POST")
 
 
-def check_tenant(tenant: str) -> None:
+def check_tenant_slug(tenant: str) -> None:
     if not SLUG.fullmatch(tenant):
         hint = "Use 1 to 63 letters, digits, '.', '_' and '-', starting with a letter or digit."
         raise ConfigError("is not a tenant slug", where="tenant", hint=hint, code="option_value_invalid")
 
 
-def scope_text(wanted: Iterable[str]) -> str:
+def validated_scope_text(wanted: Iterable[str]) -> str:
     """Return the scopes sorted, separated by spaces. Without any, they permit reading and writing everything."""
     distinct = sorted(set(wanted)) or ["*:write"]
     if unknown := [each for each in distinct if not scopes.is_scope(each)]:
@@ -147,9 +148,9 @@ def scope_text(wanted: Iterable[str]) -> str:
     return " ".join(distinct)
 
 
-def narrowed_scope_text(held: str, wanted: Iterable[str]) -> str:
+def validated_narrowed_scope_text(held: str, wanted: Iterable[str]) -> str:
     """Return the text of *wanted* scopes, or raise ConfigError if those *held* do not include them."""
-    text = scope_text(wanted)
+    text = validated_scope_text(wanted)
     if wider := [each for each in text.split() if not scopes.includes(held, each)]:
         hint = "Create another one for them."
         raise ConfigError(
@@ -158,9 +159,9 @@ def narrowed_scope_text(held: str, wanted: Iterable[str]) -> str:
     return text
 
 
-def _add_or_refuse(keyring: Keyring, wanted: NewCredential) -> tuple[Caller, str]:
+def _create_key_or_refuse(keyring: Keyring, wanted: NewCredential) -> tuple[Caller, str]:
     try:
-        return keyring.add(wanted.tenant, wanted.scopes)
+        return keyring.create_credential(wanted.tenant, wanted.scopes)
     except ConfigError as error:
         findings = [(f"#/{error.where}", f"{error.message}. {error.hint}")]
         raise ProblemError(422, "The key cannot be created.", findings=findings) from None

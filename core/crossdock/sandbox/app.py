@@ -25,7 +25,7 @@ from crossdock.sandbox import (
     effects_log,
     fault_and_clock_controls,
     json_codec,
-    oauth_clients,
+    oauth_clients_and_tokens,
     oauth_endpoints,
     openapi_document,
     openapi_schemas,
@@ -40,19 +40,19 @@ from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
-from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
 from crossdock.sandbox.page_routes import SandboxPage
-from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
+from crossdock.sandbox.problem_errors import ProblemError, convert_to_plain_text, method_not_allowed
 from crossdock.sandbox.rate_limiter import Dialect, RateLimiter
 from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.resource_paths import find_route
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
-from crossdock.values.addresses import is_loopback
 from crossdock.values.serving import ConnectionLimits, ServerNames
 from crossdock.values.serving.request_bodies import media_type, read_body
+from crossdock.values.web_address_checks import is_loopback
 
 PREFIXES = ("/openapi.json", "/schemas/")
 
@@ -144,7 +144,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._request_log = RequestLog()
         self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
         self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
-        self._page = SandboxPage(self._keyring, self.clients, self._execute_for_page)
+        self._page = SandboxPage(self._keyring, self.clients, self._execute_webhook_operation_for_page)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
@@ -167,7 +167,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
         """Create an API key, which is not stored. Do not call this in the thread of the event loop."""
-        return self._keyring.add(tenant, scopes)[1]
+        return self._keyring.create_credential(tenant, scopes)[1]
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, path = Request(scope, receive), scope["path"]
@@ -207,15 +207,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         path, body = request.scope["path"], await _read_control_body(request)
         if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
             return await api_keys.answer_request(self._keyring, request, body)
-        if path == oauth_clients.PATH or path.startswith(f"{oauth_clients.PATH}/"):
-            return await oauth_clients.answer_request(self.clients, request, body)
+        if path == oauth_clients_and_tokens.PATH or path.startswith(f"{oauth_clients_and_tokens.PATH}/"):
+            return await oauth_clients_and_tokens.answer_request(self.clients, request, body)
         if path in fault_and_clock_controls.PATHS:
             response = await self._controls.answer_request(request, body)
             self.webhooks.wake()
             return response
-        return self._answer_log(request)
+        return self._answer_log_or_health_request(request)
 
-    def _answer_log(self, request: Request) -> Response:
+    def _answer_log_or_health_request(self, request: Request) -> Response:
         if request.method != "GET":
             raise method_not_allowed("GET")
         match request.scope["path"]:
@@ -239,14 +239,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         path, headers = request.scope["path"], request.headers
         now, policy = self._controls.clock(), self._rate_limiter.policy_headers
         call = ApiCall(request.method, path, headers, body, now, policy, self._settings.max_items)
-        faults = self._controls.faults.for_request(call.method, path)
+        faults = self._controls.faults.request_faults(call.method, path)
         facts = {"method": call.method, "path": path, "idempotencyKey": headers.get("idempotency-key")}
         try:
-            response = faults.response_instead() or await self._answer_with_faults(call, request.query_params, faults)
+            response = faults.response_before_execution() or await self._answer_with_faults(
+                call, request.query_params, faults
+            )
         finally:
             self._running.discard((call.caller.id, call.key))
         if self._bare:
-            make_plain(response)
+            convert_to_plain_text(response)
         if "throttle" not in faults.struck:
             response.headers.update({**call.rate_limit_headers, "x-request-id": call.id})
         facts |= {"at": call.at, "requestId": call.id, "credential": call.caller.id or None}
@@ -263,11 +265,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _authenticate_and_execute(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         try:
-            find_token = partial(oauth_clients.find_caller, self._reader, now=call.now)
+            find_token = partial(oauth_clients_and_tokens.find_caller_by_token, self._reader, now=call.now)
             call.caller = access_control.authenticate(self.keys, find_token, call.headers)
-            call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
+            call.rate_limit_headers = self._rate_limiter.take_token_or_refuse(call.caller, call.now)
             if call.path.startswith(webhook_paths.PREFIX):
-                return await self._execute_on_webhooks(call, query)
+                return await self._execute_webhook_operation(call, query)
             route = find_route(call.method, call.path)
             access_control.authorize(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
@@ -276,22 +278,22 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 return await self._execute_write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return read_operations.read(self._reader, route, call.caller, query)
+            return read_operations.execute_read(self._reader, route, call.caller, query)
         except ProblemError as problem:
             return problem.response
         except Exception:
             logger.exception("request %s failed", call.id)
             return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
-    async def _execute_on_webhooks(self, call: ApiCall, query: Mapping[str, str]) -> Response:
+    async def _execute_webhook_operation(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         route = webhook_paths.find_route(call.method, call.path)
         webhook_operations.authorize(call)
         if call.method == "GET":
-            return webhook_operations.read(self._reader, call, route, query)
-        execute = partial(webhook_operations.execute, call=call, route=route)
+            return webhook_operations.execute_read(self._reader, call, route, query)
+        execute = partial(webhook_operations.execute_write, call=call, route=route)
         return await self._execute_write(call, execute, without_body=not route.has_input and not call.body)
 
-    async def _execute_for_page(
+    async def _execute_webhook_operation_for_page(
         self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any
     ) -> Response:
         """Execute an operation on webhooks for the page: without a credential, rate limit, faults and log."""
@@ -301,7 +303,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         )
         call.caller = Caller("page", tenant, b"", "*:write")
         try:
-            return await self._execute_on_webhooks(call, query)
+            return await self._execute_webhook_operation(call, query)
         except ProblemError as problem:
             return problem.response
 
@@ -319,7 +321,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise ProblemError(409, "A request with this Idempotency-Key is in progress.", headers=headers)
             self._running.add((call.caller.id, key))
             call.key = key
-        response = await self._writer.run(execute)
+        response = await self._writer.run_in_transaction(execute)
         self.webhooks.wake()
         return response
 

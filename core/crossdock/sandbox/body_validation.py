@@ -19,7 +19,7 @@ from crossdock.resources import ResourceModel
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.rfc3339 import DAY, INSTANT
 from crossdock.values.field_types import Exact, PlatformId
-from crossdock.values.json_paths import pointer_part
+from crossdock.values.json_paths import escaped_pointer_part
 
 M = TypeVar("M", bound=BaseModel)
 _Path = tuple[int | str, ...]  # the member names and list indexes that lead to a member
@@ -58,7 +58,7 @@ class EmptyBody(ResourceModel):
     """The body of an action without input: an empty object."""
 
 
-def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
+def validated_body(model: type[ResourceModel], body: Any) -> dict[str, Any]:
     """Return the body as it is stored: with exact numbers, without null members, and with the model's defaults."""
     if findings := _findings(model, body):
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
@@ -67,12 +67,12 @@ def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
     return {**defaults, **_without_null(body)}
 
 
-def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
+def references_in_body(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
     for name, resource in REFERENCES.items():
         if name in body:
             yield f"{pointer}/{name}", resource, body[name]
     for index, item in enumerate(body.get("items", ())):
-        yield from references(item, f"{pointer}/items/{index}")
+        yield from references_in_body(item, f"{pointer}/items/{index}")
 
 
 def parsed_model(model: type[M], body: bytes) -> M:
@@ -81,7 +81,9 @@ def parsed_model(model: type[M], body: bytes) -> M:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             raise ProblemError(400, "The body is not JSON.") from None
-        raise ProblemError(422, "The body does not match the schema.", findings=_model_findings(error)) from None
+        raise ProblemError(
+            422, "The body does not match the schema.", findings=_validation_error_findings(error)
+        ) from None
 
 
 def has_allowed_digits(number: int | Decimal) -> bool:
@@ -105,11 +107,11 @@ def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
     try:
         model.model_validate(body, by_alias=True, by_name=False)
     except ValidationError as error:
-        return _model_findings(error)
+        return _validation_error_findings(error)
     return []
 
 
-def _model_findings(error: ValidationError) -> list[Finding]:
+def _validation_error_findings(error: ValidationError) -> list[Finding]:
     found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
     outer = {path[:depth] for path in found for depth in range(1, len(path))}
     return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
@@ -140,7 +142,7 @@ def _compiled_pattern(member: str) -> re.Pattern[str]:
 
 
 def _pointer(path: _Path) -> str:
-    return "/".join(["#", *(quote(pointer_part(str(name)), safe="") for name in path)])
+    return "/".join(["#", *(quote(escaped_pointer_part(str(name)), safe="") for name in path)])
 
 
 def _without_null(value: Any) -> Any:

@@ -9,13 +9,13 @@ import struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from crossdock.values.serving import GuardedConnection
+from crossdock.values.serving import LimitedConnection
 
 _TRANSPORT = "transport"  # in the state of a request
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class BreakableConnection(GuardedConnection):
+class BreakableConnection(LimitedConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}

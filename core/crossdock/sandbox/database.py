@@ -86,7 +86,7 @@ class GroupCommitWriter:
         self._queue: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def run(self, work: Work[T]) -> T:
+    async def run_in_transaction(self, work: Work[T]) -> T:
         """Run *work* in a transaction and return once that is on disk. If *work* raises, nothing is written."""
         future: asyncio.Future[T | Exception] = asyncio.get_running_loop().create_future()
         self._queue.append((work, future))

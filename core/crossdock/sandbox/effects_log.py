@@ -11,7 +11,7 @@ from starlette.responses import Response
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.sandbox import json_codec
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, one_of, refuse_unknown, whole_number
+from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, check_one_of, refuse_unknown, whole_number
 
 _OPERATIONS = ("create", "update", "delete", "approve", "move", "post")
 
@@ -28,8 +28,8 @@ def record_effect(
 def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Response:
     filters = ("resource", "operation", "credential", "idempotencyKey")
     refuse_unknown(query, "after", "limit", *filters)
-    one_of(query, "resource", RESOURCES)
-    one_of(query, "operation", _OPERATIONS)
+    check_one_of(query, "resource", RESOURCES)
+    check_one_of(query, "operation", _OPERATIONS)
     values = {
         **{name: query.get(name) for name in filters},
         "after": whole_number(query, "after", 0, SEQUENCE_NUMBERS),

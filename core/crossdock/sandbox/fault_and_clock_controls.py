@@ -38,7 +38,7 @@ class AdjustableClock:
     def __call__(self) -> float:
         return self._source() + self.offset_s
 
-    def unadjusted(self) -> float:
+    def unadjusted_time(self) -> float:
         """Return seconds since the epoch without the offset: the time of everyone else."""
         return self._source()
 
@@ -48,7 +48,9 @@ class AdjustableClock:
             raise ProblemError(422, "The clock cannot pass the year 9998.", findings=findings)
         self.offset_s += seconds  # before it is stored: two requests at the same time both count
         values = (self.offset_s,)
-        await writer.run(lambda connection: connection.execute("INSERT OR REPLACE INTO clock VALUES (1, ?)", values))
+        await writer.run_in_transaction(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO clock VALUES (1, ?)", values)
+        )
 
 
 class RuntimeControls:

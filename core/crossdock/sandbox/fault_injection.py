@@ -45,7 +45,7 @@ class Fault(BaseModel):
 
     @field_validator("route")
     @classmethod
-    def _is_a_route(cls, route: str) -> str:
+    def _check_route(cls, route: str) -> str:
         found = _ROUTE.fullmatch(route)
         if not found or not (found["place"].startswith("/") or found["place"] in {"", *_PATHS}):
             places = ", ".join(_PATHS)
@@ -82,7 +82,7 @@ class FaultInjector:
         seeded = ((each, f"{given.seed} {each.name} {each.route}") for each in given.faults)
         self._active = [_ActiveFault(each, Random(seed)) for each, seed in seeded]  # noqa: S311  reproducible on purpose
 
-    def for_request(self, method: str, path: str) -> RequestFaults:
+    def request_faults(self, method: str, path: str) -> RequestFaults:
         return RequestFaults([each for each in self._active if each.fault.applies_to(method, path)], method)
 
     def as_json(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class RequestFaults(Struct):
                     return each
         return None
 
-    def response_instead(self) -> Response | None:
+    def response_before_execution(self) -> Response | None:
         if not self._applicable:
             return None
         if self._draw("reset_before"):

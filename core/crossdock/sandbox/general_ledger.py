@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from crossdock.sandbox import json_codec, narrowed_access
+from crossdock.sandbox import json_codec, record_level_access
 from crossdock.sandbox.access_control import insufficient_scope_error
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
-from crossdock.sandbox.resource_store import find_external_id, new_id
+from crossdock.sandbox.resource_store import find_id_by_external_id, new_id
 from crossdock.sandbox.rfc3339 import instant_text
 
 _DECIMALS = 4  # of a quantity and of a price
@@ -42,7 +42,7 @@ def _in_smallest_units(number: int | Decimal) -> int:
 def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
     """Return the ids of *tenant*'s receivable and revenue account, and create them if they do not exist."""
     return [
-        find_external_id(connection, tenant, _ACCOUNTS, account["externalId"])
+        find_id_by_external_id(connection, tenant, _ACCOUNTS, account["externalId"])
         or _create_account(connection, tenant, now, number)
         for number, account in enumerate(_DEFAULT_ACCOUNTS)
     ]
@@ -60,7 +60,7 @@ def _create_account(connection: sqlite3.Connection, tenant: str, now: float, num
 
 def check_may_post(connection: sqlite3.Connection, call: ApiCall) -> None:
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
-    permitted = narrowed_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
+    permitted = record_level_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(
         ensure_default_accounts(connection, call.caller.tenant, call.now)
     ):
@@ -86,7 +86,7 @@ def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping
         connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, account, text))
 
 
-def refuse_change(collection: Collection, before: Mapping[str, Any]) -> None:
+def check_may_change(collection: Collection, before: Mapping[str, Any]) -> None:
     name = collection.kind.name
     if name == "ledger_account" and before["externalId"] in {each["externalId"] for each in _DEFAULT_ACCOUNTS}:
         raise ProblemError(409, "The platform posts to this account: it cannot be changed or deleted.")

@@ -24,7 +24,7 @@ def read(body: bytes) -> Any:
             parse_float=Decimal,
             parse_int=_integer,
             parse_constant=Decimal,
-            object_pairs_hook=_object,
+            object_pairs_hook=_object_without_repeated_names,
         )
         _check_values(value, MAX_DEPTH)
     except RecursionError:
@@ -42,7 +42,7 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("an object repeats a member name")

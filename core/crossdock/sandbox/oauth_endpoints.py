@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, unquote_plus
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from crossdock.sandbox import oauth_clients, scopes
+from crossdock.sandbox import oauth_clients_and_tokens, scopes
 from crossdock.sandbox.database import GroupCommitWriter
-from crossdock.sandbox.oauth_clients import OAuthClient, OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient, OAuthClients
 from crossdock.values.serving.request_bodies import media_type, read_body
 
 PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
@@ -87,13 +87,13 @@ class OAuthEndpoints:
                 raise _OAuthError("invalid_scope", "A scope does not exist, or the client may not have it.")
             granted = " ".join(sorted(wanted))
         now, life_s = self._clock(), self._life_s
-        issue = partial(oauth_clients.issue, client=client, scopes=granted, now=now, life_s=life_s)
-        token = await self._writer.run(issue)
+        issue = partial(oauth_clients_and_tokens.issue_token, client=client, scopes=granted, now=now, life_s=life_s)
+        token = await self._writer.run_in_transaction(issue)
         return _json_response({"access_token": token, "token_type": "Bearer", "expires_in": life_s, "scope": granted})
 
     def _introspect(self, client: OAuthClient, token: str) -> Response:
         """Return the facts about a token of *client*. Any other is inactive: a client learns nothing about others."""
-        found = oauth_clients.find(self._reader, token, self._clock())
+        found = oauth_clients_and_tokens.find_token(self._reader, token, self._clock())
         if found is None or found.client != client.id:
             return _json_response({"active": False})
         times = {"iat": int(found.issued_at), "exp": int(found.expires_at)}
@@ -102,11 +102,11 @@ class OAuthEndpoints:
 
     async def _revoke(self, client: OAuthClient, token: str) -> Response:
         """Return 200 also for an invalid token. One of another client is refused (RFC 7009 section 2.1)."""
-        found = oauth_clients.find(self._reader, token, self._clock())
+        found = oauth_clients_and_tokens.find_token(self._reader, token, self._clock())
         if found and found.client != client.id:
             raise _OAuthError("unauthorized_client", "The token was issued to another client.")
         if found:
-            await self._writer.run(partial(oauth_clients.revoke, token=token))
+            await self._writer.run_in_transaction(partial(oauth_clients_and_tokens.revoke_token, token=token))
         return Response(status_code=200, headers=_NOT_KEPT)
 
 

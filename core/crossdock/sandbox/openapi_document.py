@@ -91,12 +91,12 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
     create = _operation(
         collection, f"create{name}", f"Create {noun}", {"201": {**created, "links": _links(name)}}, _WRITES
     )
-    create |= _with_body(name, _GUARDS[:1])
+    create |= _body_and_parameters(name, _GUARDS[:1])
     if resource == "invoice":
         del create["x-assumption"]
         create["description"] = "With `autoPostLedger` it is posted to the general ledger in the same operation."
     update = _operation(collection, f"update{name}", f"Change {noun}", {"200": stored}, f"404 412 {_WRITES}")
-    update |= _with_body(f"{name}Patch", _GUARDS, "application/merge-patch+json")
+    update |= _body_and_parameters(f"{name}Patch", _GUARDS, "application/merge-patch+json")
     lists = _operation(collection, f"list{name}", f"List {_tag(collection).lower()}", {"200": page}, "400", "GET")
     lists |= _parameters(filters)
     get = _operation(collection, f"get{name}", f"Read {noun}", {"200": stored}, "404", "GET")
@@ -109,11 +109,11 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
     below = {**ASSUMED, "parameters": [tenant, resource_id]}
     yield collection.path, {"parameters": [tenant], "post": create, "get": lists}
     yield f"{collection.path}/{{id}}", {**below, "get": get, "patch": update, "delete": delete}
-    for path, method, operation in _below_resource(collection, stored):
+    for path, method, operation in _subresource_operations(collection, stored):
         yield f"{collection.path}/{{id}}/{path}", {**below, method: operation}
 
 
-def _below_resource(collection: Collection, stored: Json) -> Iterator[tuple[str, str, Json]]:
+def _subresource_operations(collection: Collection, stored: Json) -> Iterator[tuple[str, str, Json]]:
     resource = collection.kind.name
     if resource == "invoice":
         approve = _operation(collection, "approveInvoice", "Approve an invoice", {"200": stored}, f"404 412 {_WRITES}")
@@ -122,7 +122,7 @@ def _below_resource(collection: Collection, stored: Json) -> Iterator[tuple[str,
     if resource == "inventory_lot":
         moved = _response("The movement.", "StoredMovement", "Idempotent-Replayed")
         move = _operation(collection, "moveInventoryLot", "Move stock of a lot", {"201": moved}, f"404 412 {_WRITES}")
-        yield "movements", "post", {**move, **_with_body("Movement", _GUARDS)}
+        yield "movements", "post", {**move, **_body_and_parameters("Movement", _GUARDS)}
     if resource == "ledger_account":
         page = _response("A page, oldest entry first.", "EntryPage")
         entries = _operation(collection, "listEntry", "List the entries of an account", {"200": page}, "400 404", "GET")
@@ -140,7 +140,7 @@ def _operation(
     return {**ASSUMED, **about, "security": [{"bearer": [scope]}, {"oauth2": [scope]}], "responses": responses}
 
 
-def _with_body(schema: str, parameters: Sequence[str], media_type: str = json_codec.MEDIA_TYPE) -> Json:
+def _body_and_parameters(schema: str, parameters: Sequence[str], media_type: str = json_codec.MEDIA_TYPE) -> Json:
     return {**_parameters(parameters), "requestBody": {"required": True, **_content(media_type, schema)}}
 
 
@@ -172,11 +172,11 @@ def _parameter(name: str, parameter: Json) -> Json:
 
 def _problem(description: str, headers: Sequence[str] = ()) -> Json:
     response = _response(description, "", *headers)
-    return {**response, "content": {MEDIA_TYPE: {"schema": openapi_schemas.ref("Problem")}}}
+    return {**response, "content": {MEDIA_TYPE: {"schema": openapi_schemas.schema_reference("Problem")}}}
 
 
 def _content(media_type: str, schema: str) -> Json:
-    return {"content": {media_type: {"schema": openapi_schemas.ref(schema), "example": EXAMPLES[schema]}}}
+    return {"content": {media_type: {"schema": openapi_schemas.schema_reference(schema), "example": EXAMPLES[schema]}}}
 
 
 def _links(name: str) -> Json:

@@ -100,12 +100,15 @@ def components() -> Json:
     bodies = {name: _object_schema(schema) for name, schema in generated["$defs"].items()}
     bodies["Movement"]["properties"]["quantity"] |= {"exclusiveMinimum": 0}  # a rule that the generator omits
     patches = {f"{name}Patch": _patch_schema(bodies[name]) for name in ADDRESSES}
-    schemas = {**_SHARED, **bodies, **patches, **dict(_other_schemas())}
+    schemas = {**_SHARED, **bodies, **patches, **dict(_schemas_without_wire_model())}
     for collection in COLLECTIONS.values():
         name = collection.kind.wire.__name__
-        schemas |= dict(_derived_schemas(name, collection, bodies[name]))
+        schemas |= dict(_stored_patch_and_page_schemas(name, collection, bodies[name]))
         schemas[name] = {**bodies[name], **_whole_price_rule(bodies[name])}
-    return {**{name: _with_example(name, schema) for name, schema in schemas.items()}, **webhook_openapi.schemas()}
+    return {
+        **{name: _with_assumption_and_example(name, schema) for name, schema in schemas.items()},
+        **webhook_openapi.schemas(),
+    }
 
 
 def standalone_schema(name: str, base_url: str) -> Json | None:
@@ -121,7 +124,7 @@ def standalone_schema(name: str, base_url: str) -> Json | None:
     return local
 
 
-def ref(name: str) -> Json:
+def schema_reference(name: str) -> Json:
     return {"$ref": _REFS + name}
 
 
@@ -129,7 +132,7 @@ def id_schema(prefix: str) -> Json:
     return {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{25}}$", "examples": [sample_id(prefix)]}
 
 
-def _reference_schema(member: str) -> Json:
+def _referenced_id_schema(member: str) -> Json:
     return id_schema(_ID_PREFIXES[REFERENCES[member]])
 
 
@@ -147,14 +150,14 @@ def _names_of_referenced_schemas(name: str) -> set[str]:
     return found
 
 
-def _with_example(name: str, schema: Json) -> Json:
-    marked = _with_assumed_rules(schema) if name in _DOCUMENTED else {**schema, **ASSUMED}
+def _with_assumption_and_example(name: str, schema: Json) -> Json:
+    marked = _with_assumed_keywords_marked(schema) if name in _DOCUMENTED else {**schema, **ASSUMED}
     return {**marked, **({"examples": [EXAMPLES[name]]} if name in EXAMPLES else {})}
 
 
-def _with_assumed_rules(schema: Json) -> Json:
+def _with_assumed_keywords_marked(schema: Json) -> Json:
     """Return a documented schema. ``x-assumption`` lists the assumed keywords of it and of its members."""
-    members = {name: _with_assumed_rules(inner) for name, inner in schema.get("properties", {}).items()}
+    members = {name: _with_assumed_keywords_marked(inner) for name, inner in schema.get("properties", {}).items()}
     assumed = [each for each in schema if each not in _SHOWN or (each == "type" and isinstance(schema[each], list))]
     return {
         **schema,
@@ -177,7 +180,7 @@ def _member_schema(name: str, schema: Json) -> Json:
         kept = {**kept, **inner}
     kept = _refined_member_schema(name, kept)
     if nullable:
-        kept = _or_null(kept)
+        kept = _nullable_schema(kept)
     default = schema.get("default")
     description = {"description": DESCRIPTIONS[name]} if name in DESCRIPTIONS else {}
     return {**kept, **description, **({} if default is None else {"default": default})}
@@ -185,11 +188,11 @@ def _member_schema(name: str, schema: Json) -> Json:
 
 def _refined_member_schema(name: str, schema: Json) -> Json:
     if name in REFERENCES:
-        return _reference_schema(name)
+        return _referenced_id_schema(name)
     if name in {"currency", "country"}:
-        return ref(name.capitalize())
+        return schema_reference(name.capitalize())
     if schema.get("type") == "number":
-        return ref("Exact")
+        return schema_reference("Exact")
     if schema.get("type") == "array":
         return {**schema, "items": {key: value for key, value in schema["items"].items() if key != "title"}}
     if schema.get("type") == "string" and not {"format", "enum"} & set(schema):
@@ -197,14 +200,14 @@ def _refined_member_schema(name: str, schema: Json) -> Json:
     return schema
 
 
-def _or_null(schema: Json) -> Json:
+def _nullable_schema(schema: Json) -> Json:
     """Return the schema or null, which stands for an absent member."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     return {**schema, "type": [schema["type"], "null"]}
 
 
-def _not_null(schema: Json) -> Json:
+def _non_nullable_schema(schema: Json) -> Json:
     if "anyOf" in schema:
         return {**schema["anyOf"][0], **{key: value for key, value in schema.items() if key != "anyOf"}}
     if isinstance(schema.get("type"), list):
@@ -212,7 +215,7 @@ def _not_null(schema: Json) -> Json:
     return schema
 
 
-def _derived_schemas(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
+def _stored_patch_and_page_schemas(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
     members: Json = schema["properties"]
     own = {"id": id_schema(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
     own["status"] = {"type": "string", "enum": ["draft", "approved"]}
@@ -220,7 +223,7 @@ def _derived_schemas(name: str, collection: Collection, schema: Json) -> Iterato
     if "status" in read_only:
         read_only["status"]["description"] = "An approved invoice cannot be changed or deleted."
     always = [each for each, inner in members.items() if each in schema["required"] or "default" in inner]
-    kept = {each: _without_default(_not_null(inner)) for each, inner in members.items()}
+    kept = {each: _without_default(_non_nullable_schema(inner)) for each, inner in members.items()}
     stored = {"type": "object", "description": f"{name} as stored.", "properties": {**kept, **read_only}}
     yield f"Stored{name}", {**stored, "required": [*always, *read_only], "additionalProperties": False}
     yield f"{name}Patch", _patch_schema(schema)
@@ -232,7 +235,7 @@ def _patch_schema(schema: Json) -> Json:
     members = {name: _without_default(inner) for name, inner in schema["properties"].items()}
     for name, inner in members.items():
         if "anyOf" in inner:
-            patches = {ref(each)["$ref"]: ref(f"{each}Patch") for each in ADDRESSES}
+            patches = {schema_reference(each)["$ref"]: schema_reference(f"{each}Patch") for each in ADDRESSES}
             parts = [patches.get(each.get("$ref"), each) for each in inner["anyOf"]]
             members[name] = {**inner, "anyOf": parts}
     return {"type": "object", "description": about, "properties": members, "additionalProperties": False}
@@ -244,7 +247,7 @@ def _without_default(schema: Json) -> Json:
 
 def _page_schema(name: str) -> Json:
     return _closed_object_schema(
-        {"data": {"type": "array", "items": ref(name)}, "nextCursor": {"type": ["string", "null"]}}
+        {"data": {"type": "array", "items": schema_reference(name)}, "nextCursor": {"type": ["string", "null"]}}
     )
 
 
@@ -259,16 +262,16 @@ def _description(name: str, schema: Json) -> Json:
     return {} if "description" in schema or name not in DESCRIPTIONS else {"description": DESCRIPTIONS[name]}
 
 
-def _other_schemas() -> Iterator[tuple[str, Json]]:
-    lots_and_bins = {each: _reference_schema(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
-    movement = {"id": id_schema("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
+def _schemas_without_wire_model() -> Iterator[tuple[str, Json]]:
+    lots_and_bins = {each: _referenced_id_schema(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
+    movement = {"id": id_schema("mov"), **lots_and_bins, "quantity": schema_reference("Exact"), "createdAt": TIME}
     yield "StoredMovement", _closed_object_schema(movement, "fromBinId", description="A movement as stored.")
     entry = {
         "id": id_schema("ent"),
-        **{each: _reference_schema(each) for each in ("accountId", "invoiceId")},
+        **{each: _referenced_id_schema(each) for each in ("accountId", "invoiceId")},
         "side": {"type": "string", "enum": ["debit", "credit"]},
         "amount": {**DECIMAL, "minimum": 0},
-        "currency": ref("Currency"),
+        "currency": schema_reference("Currency"),
         "at": TIME,
     }
     yield "Entry", _closed_object_schema(entry, description="One side of a posting.")
@@ -281,7 +284,7 @@ def _other_schemas() -> Iterator[tuple[str, Json]]:
     }
     yield "Problem", _closed_object_schema(problem, "errors", description="Why a request was refused (RFC 9457).")
     for name, (event, data, about) in EVENTS.items():
-        resource = {**ref(data), "description": "The resource as stored."}
+        resource = {**schema_reference(data), "description": "The resource as stored."}
         members = {"type": {"type": "string", "const": event}, "timestamp": TIME, "data": resource}
         yield name, _closed_object_schema(members, description=about)
 

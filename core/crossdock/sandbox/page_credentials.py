@@ -14,10 +14,10 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox import scopes
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import TENANT
-from crossdock.sandbox.oauth_clients import OAuthClient
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient
 from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.resource_paths import COLLECTIONS
-from crossdock.values.serving.page_forms import Fields, FormError, Session
+from crossdock.values.serving.csrf_protected_forms import FormError, Session, SubmittedFields
 
 PAGE_SIZE = 50  # credentials on one page of the list
 
@@ -25,13 +25,13 @@ _NARROWABLE = {"accounts": "Only these ledger accounts", "bins": "Only these war
 
 
 class CredentialStore(Protocol):
-    def add(self, tenant: str, scopes: Iterable[str]) -> tuple[Caller | OAuthClient, str]: ...
+    def create_credential(self, tenant: str, scopes: Iterable[str]) -> tuple[Caller | OAuthClient, str]: ...
 
-    def narrow(self, credential_id: str, scopes: Iterable[str], /) -> bool: ...
+    def narrow_scopes(self, credential_id: str, scopes: Iterable[str], /) -> bool: ...
 
     def revoke(self, credential_id: str, /) -> bool: ...
 
-    def listed(self) -> list[dict[str, Any]]: ...
+    def list_credentials(self) -> list[dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CredentialsPage:
             case "POST", "", "" if path == self.path:
                 return await self._create(session, request)
             case "POST", _, "narrow" if credential_id:
-                return await self._narrow(session, request, credential_id)
+                return await self._narrow_scopes(session, request, credential_id)
             case "POST", _, "revoke" if credential_id:
                 return await self._revoke(session, request, credential_id)
         raise FormError(404, "There is nothing at this path.")
@@ -65,29 +65,29 @@ class CredentialsPage:
         return self._show_list(session, request, error.status, errors={"": error.message})
 
     async def _create(self, session: Session, request: Request) -> Response:
-        fields = await session.fields(request)
-        tenant, form = fields.first_or_empty("tenant"), _filled_in(fields)
+        fields = await session.read_form(request)
+        tenant, form = fields.first_or_empty("tenant"), _submitted_form(fields)
         try:
-            credential, secret = await asyncio.to_thread(self.store.add, tenant, _chosen_scopes(fields))
+            credential, secret = await asyncio.to_thread(self.store.create_credential, tenant, _chosen_scopes(fields))
         except ConfigError as error:
             return self._show_list(session, request, 422, form=form, errors=_field_errors(error))
-        path = _readable_path(credential.scopes)
+        path = _first_readable_collection_path(credential.scopes)
         created = {"id": credential.id, "secret": secret, "tenant": credential.tenant, "path": path}
         return self._show_list(session, request, 201, created=created)
 
-    async def _narrow(self, session: Session, request: Request, credential_id: str) -> Response:
-        fields = await session.fields(request)
+    async def _narrow_scopes(self, session: Session, request: Request, credential_id: str) -> Response:
+        fields = await session.read_form(request)
         try:
-            if not await asyncio.to_thread(self.store.narrow, credential_id, _chosen_scopes(fields)):
+            if not await asyncio.to_thread(self.store.narrow_scopes, credential_id, _chosen_scopes(fields)):
                 raise self._unknown_credential_error(credential_id)
         except ConfigError as error:
             return self._show_credential(
-                session, credential_id, 422, form=_filled_in(fields), errors=_field_errors(error)
+                session, credential_id, 422, form=_submitted_form(fields), errors=_field_errors(error)
             )
         return self._show_credential(session, credential_id, message="The scopes were narrowed.")
 
     async def _revoke(self, session: Session, request: Request, credential_id: str) -> Response:
-        await session.fields(request)
+        await session.read_form(request)
         if not await asyncio.to_thread(self.store.revoke, credential_id):
             raise self._unknown_credential_error(credential_id)
         return self._show_list(session, request, message=f"{self.noun.capitalize()} {credential_id} was revoked.")
@@ -103,7 +103,7 @@ class CredentialsPage:
         message: str = "",
         created: Mapping[str, str] | None = None,
     ) -> Response:
-        listed = self.store.listed()[::-1]
+        listed = self.store.list_credentials()[::-1]
         pages = max(1, -(-len(listed) // PAGE_SIZE))
         wanted = request.query_params.get("page", "1")
         page = min(max(int(wanted), 1), pages) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else 1
@@ -117,7 +117,7 @@ class CredentialsPage:
             page=page,
             pages=pages,
             form=form or {"tenant": TENANT, "scopes": []},
-            scope_rows=_scope_rows("*:write"),
+            scope_rows=_scope_checkbox_rows("*:write"),
             narrowable=_NARROWABLE,
             errors=errors or {},
             message=message,
@@ -136,7 +136,7 @@ class CredentialsPage:
         errors: Mapping[str, str] | None = None,
         message: str = "",
     ) -> Response:
-        found = next((each for each in self.store.listed() if each["id"] == credential_id), None)
+        found = next((each for each in self.store.list_credentials() if each["id"] == credential_id), None)
         if found is None:
             raise self._unknown_credential_error(credential_id)
         held = " ".join(found["scopes"])
@@ -147,7 +147,7 @@ class CredentialsPage:
             kind=self,
             credential=found,
             form=form or {"scopes": []},
-            scope_rows=_scope_rows(held),
+            scope_rows=_scope_checkbox_rows(held),
             narrowable=_NARROWABLE,
             errors=errors or {},
             message=message,
@@ -159,12 +159,12 @@ class CredentialsPage:
         return FormError(404, f"There is no {self.noun} {shown}. It may have been revoked.")
 
 
-def _filled_in(fields: Fields) -> Mapping[str, Any]:
+def _submitted_form(fields: SubmittedFields) -> Mapping[str, Any]:
     texts = {name: fields.first_or_empty(name) for name in ("tenant", *_NARROWABLE)}
     return {**texts, "scopes": fields.all("scope")}
 
 
-def _chosen_scopes(fields: Fields) -> list[str]:
+def _chosen_scopes(fields: SubmittedFields) -> list[str]:
     """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them."""
     ticked = fields.all("scope")
     if not ticked:
@@ -186,7 +186,7 @@ def _chosen_scopes(fields: Fields) -> list[str]:
     return ticked
 
 
-def _scope_rows(held: str) -> list[Mapping[str, Any]]:
+def _scope_checkbox_rows(held: str) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = []
     for name, label in scopes.LABELS.items():
         boxes = [
@@ -205,7 +205,7 @@ def _may_tick(held: str, scope: str) -> bool:
     return scopes.includes(held, scope) or any(scopes.includes(held, f"{name}:{each}:{access}") for each in records)
 
 
-def _readable_path(held: str) -> str:
+def _first_readable_collection_path(held: str) -> str:
     collections = list(COLLECTIONS.values())
     readable = (
         each.path for each in collections if scopes.permitted_records(held, each.kind.name, "read") != frozenset()

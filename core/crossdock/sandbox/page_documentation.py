@@ -58,8 +58,10 @@ def _operations_by_tag(document: Json) -> Json:
 
 def _operation(document: Json, method: str, path: str, item: Json) -> Json:
     operation = item[method]
-    parameters = [_resolved(document, each) for each in (*item.get("parameters", ()), *operation.get("parameters", ()))]
-    responses = {status: _resolved(document, each) for status, each in operation["responses"].items()}
+    parameters = [
+        _resolved_reference(document, each) for each in (*item.get("parameters", ()), *operation.get("parameters", ()))
+    ]
+    responses = {status: _resolved_reference(document, each) for status, each in operation["responses"].items()}
     scopes = [scope for each in operation.get("security", ()) for names in each.values() for scope in names]
     return {
         "id": operation["operationId"],
@@ -70,7 +72,7 @@ def _operation(document: Json, method: str, path: str, item: Json) -> Json:
         "assumed": operation.get("x-assumption", False),
         "scopes": list(dict.fromkeys(scopes)),
         "parameters": [_parameter(each) for each in parameters],
-        "bodies": list(_described_bodies(_resolved(document, operation.get("requestBody", {})))),
+        "bodies": list(_described_bodies(_resolved_reference(document, operation.get("requestBody", {})))),
         "responses": [
             {"status": status, "description": each["description"], "bodies": list(_described_bodies(each))}
             for status, each in responses.items()
@@ -149,7 +151,7 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _resolved(document: Json, part: Json) -> Json:
+def _resolved_reference(document: Json, part: Json) -> Json:
     found: Any = part
     while "$ref" in found:
         names = found["$ref"].removeprefix("#/").split("/")

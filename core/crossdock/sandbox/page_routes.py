@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from crossdock.sandbox import page_documentation
 from crossdock.sandbox.api_keys import Keyring
-from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 from crossdock.sandbox.page_credentials import CredentialsPage
 from crossdock.sandbox.page_responses import STYLE_PATH, html_response, render, style_response
 from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
 from crossdock.sandbox.problem_errors import method_not_allowed
-from crossdock.values.serving.page_forms import FormError, FormTokens, Session
+from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session
 
 DOCUMENTATION_PATH = "/docs"
 PREFIX = "/page/"
@@ -38,10 +38,10 @@ class SandboxPage:
         try:
             response = await self._section(request.scope["path"]).answer(session, request)
         except FormError as error:
-            response = self._refused(session, request, error)
+            response = self._refusal_response(session, request, error)
         return session.set_cookie_if_missing(response)
 
-    def _refused(self, session: Session, request: Request, error: FormError) -> Response:
+    def _refusal_response(self, session: Session, request: Request, error: FormError) -> Response:
         section = self._section(request.scope["path"])
         if error.status in {403, 409} and isinstance(section, CredentialsPage):
             return section.show_refusal(session, request, error)

@@ -14,7 +14,7 @@ from crossdock.sandbox.api_keys import SLUG, TENANT
 from crossdock.sandbox.openapi_schemas import EVENTS
 from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.values.serving.page_forms import FormError, Session
+from crossdock.values.serving.csrf_protected_forms import FormError, Session
 
 PATH = "/page/webhooks"
 
@@ -76,7 +76,7 @@ class WebhooksPage:
         message: str = "",
         secret: Mapping[str, Any] | None = None,
     ) -> Response:
-        found = await self._answered_document(tenant, "GET", SUBSCRIPTIONS)
+        found = await self._call_own_api(tenant, "GET", SUBSCRIPTIONS)
         text = render(
             "webhooks.html",
             here=PATH,
@@ -104,13 +104,13 @@ class WebhooksPage:
     ) -> Response:
         path = _path(subscription_id)
         query = {"limit": "50", **({"cursor": cursor} if cursor else {})}
-        deliveries = await self._answered_document(tenant, "GET", f"{path}/deliveries", query)
+        deliveries = await self._call_own_api(tenant, "GET", f"{path}/deliveries", query)
         text = render(
             "webhook.html",
             here="",
             session=session,
             tenant=tenant,
-            subscription=await self._answered_document(tenant, "GET", path),
+            subscription=await self._call_own_api(tenant, "GET", path),
             deliveries=deliveries["data"],
             next_cursor=deliveries["nextCursor"],
             message=message,
@@ -122,7 +122,7 @@ class WebhooksPage:
     async def _show_delivery(
         self, session: Session, tenant: str, subscription_id: str, delivery_id: str, message: str = ""
     ) -> Response:
-        delivery = await self._answered_document(tenant, "GET", _path(subscription_id, "deliveries", delivery_id))
+        delivery = await self._call_own_api(tenant, "GET", _path(subscription_id, "deliveries", delivery_id))
         above = f"{PATH}/{tenant}/{subscription_id}"
         text = render(
             "webhook_delivery.html",
@@ -136,7 +136,7 @@ class WebhooksPage:
         return html_response(text)
 
     async def _create(self, session: Session, request: Request, tenant: str) -> Response:
-        fields = await session.fields(request)
+        fields = await session.read_form(request)
         form = {"url": fields.first_or_empty("url"), "events": fields.all("event")}
         if not form["events"]:
             return await self._show_list(
@@ -153,27 +153,27 @@ class WebhooksPage:
     async def _change_subscription(
         self, session: Session, request: Request, tenant: str, subscription_id: str, action: str
     ) -> Response:
-        await session.fields(request)
+        await session.read_form(request)
         path = _path(subscription_id)
         if action == "rotate":
-            secret = await self._answered_document(tenant, "POST", f"{path}/rotate-secret")
+            secret = await self._call_own_api(tenant, "POST", f"{path}/rotate-secret")
             return await self._show_subscription(session, tenant, subscription_id, secret=secret)
         if action == "delete":
-            await self._answered_document(tenant, "DELETE", path)
+            await self._call_own_api(tenant, "DELETE", path)
             return await self._show_list(session, tenant, message="The subscription and its deliveries were deleted.")
         if action not in _STATUS_OF:
             raise FormError(404, "There is nothing at this path.")
-        await self._answered_document(tenant, "PATCH", path, body={"status": _STATUS_OF[action]})
+        await self._call_own_api(tenant, "PATCH", path, body={"status": _STATUS_OF[action]})
         return await self._show_subscription(session, tenant, subscription_id, message=_MESSAGES[action])
 
     async def _redeliver(
         self, session: Session, request: Request, tenant: str, subscription_id: str, delivery_id: str
     ) -> Response:
-        await session.fields(request)
-        await self._answered_document(tenant, "POST", _path(subscription_id, "deliveries", delivery_id, "redeliver"))
+        await session.read_form(request)
+        await self._call_own_api(tenant, "POST", _path(subscription_id, "deliveries", delivery_id, "redeliver"))
         return await self._show_delivery(session, tenant, subscription_id, delivery_id, _MESSAGES["redeliver"])
 
-    async def _answered_document(
+    async def _call_own_api(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
         response = await self._operate(_checked_tenant(tenant), method, path, query or {}, body)

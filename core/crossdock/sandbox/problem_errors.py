@@ -31,7 +31,7 @@ def method_not_allowed(allowed: str) -> ProblemError:
     return ProblemError(405, "This path does not support the method.", headers={"allow": allowed})
 
 
-def make_plain(response: Response) -> None:
+def convert_to_plain_text(response: Response) -> None:
     """Turn a problem document into one line of text, without pointers and Retry-After."""
     if response.headers.get("content-type") == MEDIA_TYPE:
         text = f"{json.loads(bytes(response.body))['detail']}\n".encode()

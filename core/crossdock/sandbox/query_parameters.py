@@ -23,6 +23,6 @@ def whole_number(query: Mapping[str, str], name: str, default: int, allowed: ran
     return number
 
 
-def one_of(query: Mapping[str, str], name: str, allowed: Iterable[str]) -> None:
+def check_one_of(query: Mapping[str, str], name: str, allowed: Iterable[str]) -> None:
     if query.get(name) not in {None, *allowed}:
         raise ProblemError(400, f"{name} must be one of {', '.join(allowed)}.")

@@ -39,14 +39,14 @@ def remaining_headers(dialect: Dialect, quota: Quota) -> dict[str, str]:
         case "draft07":  # its version 07: one dictionary
             return {"ratelimit": f"limit={quota.burst}, remaining={quota.left}, reset={quota.full_in_s}"}
         case "triple":  # its versions up to 06: three fields
-            return _triple("ratelimit", quota, quota.full_in_s)
+            return _limit_remaining_reset_headers("ratelimit", quota, quota.full_in_s)
         case "x-ratelimit":  # older and widespread: the reset is a time since the epoch
-            return _triple("x-ratelimit", quota, math.ceil(quota.now) + quota.full_in_s)
+            return _limit_remaining_reset_headers("x-ratelimit", quota, math.ceil(quota.now) + quota.full_in_s)
         case "none":
             return {}
 
 
-def _triple(prefix: str, quota: Quota, reset: int) -> dict[str, str]:
+def _limit_remaining_reset_headers(prefix: str, quota: Quota, reset: int) -> dict[str, str]:
     values = {"limit": quota.burst, "remaining": quota.left, "reset": reset}
     return {f"{prefix}-{name}": str(value) for name, value in values.items()}
 
@@ -82,7 +82,7 @@ class RateLimiter:
         self._buckets: dict[str, Bucket] = {}
         self.policy_headers = policy_headers(dialect, burst, math.ceil(burst / self._rate))
 
-    def take(self, caller: Caller, now: float) -> dict[str, str]:
+    def take_token_or_refuse(self, caller: Caller, now: float) -> dict[str, str]:
         bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)
         more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec, narrowed_access, resource_store
+from crossdock.sandbox import json_codec, record_level_access, resource_store
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown, whole_number
@@ -23,13 +23,13 @@ _PAGE_SIZES = range(1, 1001)
 _BEFORE_ALL = "-9"  # changes are numbered from 1; the accounts that exist from the beginning have numbers below 0
 
 
-def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Mapping[str, str]) -> Response:
+def execute_read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Mapping[str, str]) -> Response:
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
     text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
-    narrowed_access.check_access(connection, caller, route.collection, json_codec.read(text.encode()), "read")
+    record_level_access.check_access(connection, caller, route.collection, json_codec.read(text.encode()), "read")
     if route.operation == "entries":
-        return _list_entries(connection, route.resource_id, query)
+        return _list_ledger_entries(connection, route.resource_id, query)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
@@ -37,7 +37,7 @@ def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller
     """Return a page in the order of last change. A resource that changes meanwhile is listed again, none is missed."""
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
     name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start_of_page(query)
-    permitted, ids = narrowed_access.list_filter(connection, caller, name)
+    permitted, ids = record_level_access.permitted_records_condition(connection, caller, name)
     if "externalId" in query:
         if not collection.kind.has_external_id:
             raise ProblemError(400, f"A {name} has no externalId.")
@@ -51,7 +51,7 @@ def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller
     return _page_response(rows[:limit], rows[limit - 1][1:] if len(rows) > limit else None)
 
 
-def _list_entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
+def _list_ledger_entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)
     rows = connection.execute(

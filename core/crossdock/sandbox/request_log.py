@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from crossdock.sandbox.fault_injection import FaultName
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, one_of, refuse_unknown, whole_number
+from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, check_one_of, refuse_unknown, whole_number
 
 _EQUAL = ("method", "credential", "idempotencyKey")  # filters that compare for equality
 
@@ -36,7 +36,7 @@ class RequestLog:
 
 def _request_filter(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool]:
     refuse_unknown(query, "after", "limit", "status", "path", "fault", *_EQUAL)
-    one_of(query, "fault", get_args(FaultName))
+    check_one_of(query, "fault", get_args(FaultName))
     if not query.get("path", "/").startswith("/") or not query.get("method", "GET").isupper():
         raise ProblemError(400, "path must begin with '/', and method must be in capitals.")
     status = whole_number(query, "status", 0, range(600)) if "status" in query else None

@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.sandbox import json_codec, narrowed_access
+from crossdock.sandbox import json_codec, record_level_access
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.body_validation import references
+from crossdock.sandbox.body_validation import references_in_body
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection
@@ -38,14 +38,14 @@ def load_for_change(
 ) -> tuple[dict[str, Any], str]:
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
     body = json_codec.read(text.encode())
-    narrowed_access.check_access(connection, call.caller, collection, body, "write")
+    record_level_access.check_access(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
     if "*" not in wanted and tag not in wanted:
         raise ProblemError(412, "The resource has changed: If-Match names another version.")
     return body, tag
 
 
-def check_against_stored(
+def check_references_and_external_id(
     connection: sqlite3.Connection,
     caller: Caller,
     collection: Collection,
@@ -55,15 +55,15 @@ def check_against_stored(
 ) -> None:
     """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409)."""
     tenant = caller.tenant
-    named = list(references(body))
+    named = list(references_in_body(body))
     query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
     distinct = {(resource, target) for _, resource, target in named}  # the lines of an invoice often name one product
     missing = {each for each in distinct if connection.execute(query, (*each, tenant)).fetchone() is None}
-    missing |= narrowed_access.hidden_references(connection, caller, before, body)
+    missing |= record_level_access.hidden_references(connection, caller, before, body)
     if missing:
         findings = [(pointer, f"names no {each[0]}") for pointer, *each in named if tuple(each) in missing]
         raise ProblemError(422, "The body refers to a resource that does not exist.", findings=findings)
-    if find_external_id(connection, tenant, collection, body.get("externalId")) not in {None, own_id}:
+    if find_id_by_external_id(connection, tenant, collection, body.get("externalId")) not in {None, own_id}:
         findings = [("#/externalId", "is taken")]
         raise ProblemError(409, f"Another {collection.kind.name} has this externalId.", findings=findings)
 
@@ -76,7 +76,7 @@ def check_id_unused(connection: sqlite3.Connection, resource_id: str) -> None:
         raise ProblemError(409, "Another resource has this id.")
 
 
-def find_external_id(
+def find_id_by_external_id(
     connection: sqlite3.Connection, tenant: str, collection: Collection, external_id: str | None
 ) -> str | None:
     query = "SELECT id FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?"
@@ -84,7 +84,7 @@ def find_external_id(
     return None if row is None else str(row[0])
 
 
-def save(
+def save_and_record_effect(
     connection: sqlite3.Connection, call: ApiCall, operation: str, collection: Collection, body: Mapping[str, Any]
 ) -> tuple[str, str]:
     tenant, name = call.caller.tenant, collection.kind.name

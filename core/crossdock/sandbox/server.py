@@ -28,7 +28,7 @@ from crossdock.values.serving import ConnectionLimits, StoppableServer
 Facts = dict[str, str | None]
 
 
-def print_ready(facts: Facts) -> None:
+def print_connection_facts(facts: Facts) -> None:
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
 
@@ -40,7 +40,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     new_key: bool = False,
-    ready: Callable[[Facts], None] = print_ready,
+    ready: Callable[[Facts], None] = print_connection_facts,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then answer the requests that have arrived and return.
 

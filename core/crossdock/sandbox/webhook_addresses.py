@@ -33,7 +33,7 @@ _NOT_PUBLIC = (
 )
 
 
-def url_fault(url: str) -> str | None:
+def url_refusal_reason(url: str) -> str | None:
     """Return why a webhook must not be sent to *url*, as far as its text shows, or None."""
     return None if len(url) <= MAX_URL and _URL.fullmatch(url) else _WRONG_URL
 

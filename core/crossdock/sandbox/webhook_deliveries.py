@@ -15,7 +15,7 @@ from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.rfc3339 import instant_text
-from crossdock.sandbox.webhook_pagination import numbered_page
+from crossdock.sandbox.webhook_pagination import read_page_newest_first
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_subscriptions import StoredSubscription
 from crossdock.sandbox.webhook_transport import AttemptOutcome
@@ -53,7 +53,7 @@ def add_deliveries_of_new_events(connection: sqlite3.Connection, now: float, fau
 def _add_delivery(
     connection: sqlite3.Connection, to: StoredSubscription, event: int, now: float, faults: FaultInjector
 ) -> None:
-    drawn = faults.for_request("POST", f"{SUBSCRIPTIONS}/{to.id}")
+    drawn = faults.request_faults("POST", f"{SUBSCRIPTIONS}/{to.id}")
     late_s, reordered_s = drawn.delivery_delay_s("webhook_late"), drawn.delivery_delay_s("webhook_reorder")
     due = now + max(late_s or 0.0, reordered_s or 0.0)
     values = (resource_store.new_id("dlv", now), to.id, event, now, due, reordered_s is not None, instant_text(now))
@@ -93,7 +93,7 @@ def record_attempt(
         status = "delivered"
     elif after_s is None:
         status = "failed" if status == "pending" else status  # not for a duplicate
-        _disable_if_failing(connection, subscription_id, now, since, answer)
+        _disable_subscription_if_failing(connection, subscription_id, now, since, answer)
     due = now + (after_s or 0.0)
     values = (tries + 1, status, due, delivery_id)
     connection.execute("UPDATE deliveries SET tries = ?, status = ?, due = ?, reordered = 0 WHERE id = ?", values)
@@ -103,7 +103,7 @@ def record_attempt(
     )
 
 
-def _disable_if_failing(
+def _disable_subscription_if_failing(
     connection: sqlite3.Connection, subscription_id: str, now: float, since: float, answer: AttemptOutcome
 ) -> None:
     reason = f"Every attempt has failed since {instant_text(since)}; the last one: {answer.problem}."
@@ -120,7 +120,7 @@ def list_page(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, query: Mapping[str, str]
 ) -> Response:
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
-    rows, cursor = numbered_page(connection, _SHOWN, (subscription_id,), query)
+    rows, cursor = read_page_newest_first(connection, _SHOWN, (subscription_id,), query)
     return _json_response({"data": [_delivery_members(row) for row in rows], "nextCursor": cursor})
 
 
@@ -128,23 +128,23 @@ def get(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str, query: Mapping[str, str]
 ) -> Response:
     refuse_unknown(query)
-    return _json_response(_with_attempts(connection, call, subscription_id, delivery_id))
+    return _json_response(_delivery_with_attempts(connection, call, subscription_id, delivery_id))
 
 
 def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str) -> Response:
     """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
     webhook_subscriptions.check_empty_body(call)
-    _with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
+    _delivery_with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
     if webhook_subscriptions.load(connection, call.caller.tenant, subscription_id).status == "disabled":
         raise ProblemError(409, "The subscription is disabled. Enable it first.")
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries = 0, since = ?, due = ? WHERE id = ?",
         (call.now, call.now, delivery_id),
     )
-    return _json_response(_with_attempts(connection, call, subscription_id, delivery_id), 202)
+    return _json_response(_delivery_with_attempts(connection, call, subscription_id, delivery_id), 202)
 
 
-def _with_attempts(
+def _delivery_with_attempts(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
 ) -> dict[str, Any]:
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)

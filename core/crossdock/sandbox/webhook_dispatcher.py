@@ -57,7 +57,7 @@ class WebhookDispatcher:
         try:
             while True:
                 self._awake.clear()
-                wait_s = await self._start_due_safely()
+                wait_s = await self._start_due_attempts_safely()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):  # `wait_for` of Python 3.11 can lose a cancellation (gh-86296)
                         await self._awake.wait()
@@ -70,7 +70,7 @@ class WebhookDispatcher:
     async def deliver_due(self) -> None:
         """Deliver everything that is due now, and what becomes due by that; then return."""
         while True:
-            await self._start_due()
+            await self._start_due_attempts()
             if not (tasks := self._tasks()):
                 return
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -78,21 +78,23 @@ class WebhookDispatcher:
     def _tasks(self) -> list[asyncio.Task[None]]:
         return [task for tasks in self._in_progress.values() for task in tasks.values()]
 
-    async def _start_due_safely(self) -> float:
+    async def _start_due_attempts_safely(self) -> float:
         try:
-            return await self._start_due()
+            return await self._start_due_attempts()
         except sqlite3.Error:
             logger.exception("webhooks cannot be read or written")
             return _AFTER_FAILURE_S
 
-    async def _start_due(self) -> float:
+    async def _start_due_attempts(self) -> float:
         while self._reader.execute(_NEW_EVENTS).fetchone():
             now, faults = self._controls.clock(), self._controls.faults
-            await self._writer.run(partial(webhook_deliveries.add_deliveries_of_new_events, now=now, faults=faults))
-        waits_s = [self._start_due_of(each) for each in webhook_subscriptions.load_enabled(self._reader)]
+            await self._writer.run_in_transaction(
+                partial(webhook_deliveries.add_deliveries_of_new_events, now=now, faults=faults)
+            )
+        waits_s = [self._start_subscription_attempts(each) for each in webhook_subscriptions.load_enabled(self._reader)]
         return min(waits_s, default=_MAX_WAIT_S)
 
-    def _start_due_of(self, subscription: StoredSubscription) -> float:
+    def _start_subscription_attempts(self, subscription: StoredSubscription) -> float:
         tasks, now = self._in_progress[subscription.id], self._controls.clock()
         for each in webhook_deliveries.next_deliveries(self._reader, subscription.id, subscription.concurrency + 1):
             if each.due > now:
@@ -100,10 +102,10 @@ class WebhookDispatcher:
             if each.id not in tasks and len(tasks) < subscription.concurrency:
                 task = asyncio.create_task(self._attempt(subscription, each))
                 tasks[each.id] = task
-                task.add_done_callback(partial(self._attempt_ended, subscription.id, each.id))
+                task.add_done_callback(partial(self._remove_ended_attempt, subscription.id, each.id))
         return _MAX_WAIT_S
 
-    def _attempt_ended(self, subscription_id: str, delivery_id: str, _: asyncio.Task[None]) -> None:
+    def _remove_ended_attempt(self, subscription_id: str, delivery_id: str, _: asyncio.Task[None]) -> None:
         tasks = self._in_progress[subscription_id]
         del tasks[delivery_id]
         if not tasks:
@@ -112,19 +114,19 @@ class WebhookDispatcher:
 
     async def _attempt(self, subscription: StoredSubscription, delivery: DueDelivery) -> None:
         try:
-            if await self._send(subscription, delivery):
-                faults = self._controls.faults.for_request("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
+            if await self._send_and_record_attempt(subscription, delivery):
+                faults = self._controls.faults.request_faults("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
                 if faults.duplicates_delivery():
-                    await self._send(subscription, delivery)
+                    await self._send_and_record_attempt(subscription, delivery)
         except Exception:
             logger.exception("an attempt of %s could not be made or stored", delivery.id)
             await asyncio.sleep(_AFTER_FAILURE_S)  # it is still due
 
-    async def _send(self, subscription: StoredSubscription, delivery: DueDelivery) -> bool:
+    async def _send_and_record_attempt(self, subscription: StoredSubscription, delivery: DueDelivery) -> bool:
         """Attempt and store a delivery. Return whether it succeeded. Receivers compare its timestamp with real time."""
         body, clock = delivery.body.encode(), self._controls.clock
         signing_secrets = subscription.valid_secrets(clock())
-        headers = signed_headers(delivery.event_id, int(clock.unadjusted()), body, signing_secrets)
+        headers = signed_headers(delivery.event_id, int(clock.unadjusted_time()), body, signing_secrets)
         headers |= {"content-type": "application/json", "user-agent": "crossdock-sandbox"}
         began = time.monotonic()
         answer = await self.transport.post(subscription.url, headers, body)
@@ -132,5 +134,5 @@ class WebhookDispatcher:
         store = partial(
             webhook_deliveries.record_attempt, delivery_id=delivery.id, now=clock(), took_s=took_s, answer=answer
         )
-        await self._writer.run(store)
+        await self._writer.run_in_transaction(store)
         return answer.problem is None

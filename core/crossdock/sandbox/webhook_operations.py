@@ -12,7 +12,7 @@ from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.webhook_paths import WebhookRoute
-from crossdock.sandbox.write_operations import execute_once
+from crossdock.sandbox.write_operations import execute_once_per_idempotency_key
 
 
 def required_scope(method: str) -> str:
@@ -27,7 +27,9 @@ def authorize(call: ApiCall) -> None:
         raise ProblemError(403, "A credential that is narrowed to single records cannot use webhooks.")
 
 
-def read(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute, query: Mapping[str, str]) -> Response:
+def execute_read(
+    connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute, query: Mapping[str, str]
+) -> Response:
     match route.operation:
         case "list":
             return webhook_subscriptions.list_page(connection, call, query)
@@ -39,7 +41,7 @@ def read(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute, que
     return webhook_subscriptions.get(connection, call, route.subscription_id)
 
 
-def execute(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute) -> Response:
+def execute_write(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute) -> Response:
     def operation() -> Response:
         match route.operation:
             case "create":
@@ -48,7 +50,7 @@ def execute(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute) 
                 return webhook_deliveries.redeliver(connection, call, route.subscription_id, route.delivery_id)
         return _CHANGES[route.operation](connection, call, route.subscription_id)
 
-    return execute_once(connection, call, operation)
+    return execute_once_per_idempotency_key(connection, call, operation)
 
 
 _CHANGES: Mapping[str, Callable[[sqlite3.Connection, ApiCall, str], Response]] = {

@@ -14,7 +14,7 @@ _PAGE_SIZES = range(1, 1001)
 _BEHIND_ALL = 10**18 - 1  # the largest number that a cursor can hold
 
 
-def numbered_page(
+def read_page_newest_first(
     connection: sqlite3.Connection, select: str, values: tuple[object, ...], query: Mapping[str, str]
 ) -> tuple[list[tuple[Any, ...]], str | None]:
     """Return the rows of a page, and the cursor of the next. *select* has a condition; its first column is ``seq``."""

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from crossdock.resources import ResourceModel
 from crossdock.sandbox import access_control, json_codec, resource_store, webhook_events
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.body_validation import EmptyBody, validated
+from crossdock.sandbox.body_validation import EmptyBody, validated_body
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.rfc3339 import instant_text
-from crossdock.sandbox.webhook_addresses import url_fault
+from crossdock.sandbox.webhook_addresses import url_refusal_reason
 from crossdock.sandbox.webhook_events import EventType
-from crossdock.sandbox.webhook_pagination import numbered_page
+from crossdock.sandbox.webhook_pagination import read_page_newest_first
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_signatures import new_secret
 
@@ -31,13 +31,13 @@ PREVIOUS_SECRET_LIFE_S = 24 * 3600
 _ON_REQUEST = "Disabled by a request."
 
 
-def _is_allowed_url(url: str) -> str:
-    if wrong := url_fault(url):
+def _check_url(url: str) -> str:
+    if wrong := url_refusal_reason(url):
         raise ValueError(wrong)
     return url
 
 
-def _without_decimal_point(number: object) -> object:
+def _whole_decimal_as_int(number: object) -> object:
     """Convert: 4.0 is an integer in JSON Schema."""
     return int(number) if isinstance(number, Decimal) and number % 1 == 0 else number
 
@@ -45,10 +45,10 @@ def _without_decimal_point(number: object) -> object:
 class SubscriptionBody(ResourceModel):
     """Webhook subscription input (assumed)."""
 
-    url: Annotated[str, AfterValidator(_is_allowed_url)]
+    url: Annotated[str, AfterValidator(_check_url)]
     events: Annotated[list[EventType], Field(min_length=1, max_length=len(get_args(EventType)))]
     concurrency: Annotated[
-        int, Field(strict=True, ge=1, le=MAX_CONCURRENCY), BeforeValidator(_without_decimal_point)
+        int, Field(strict=True, ge=1, le=MAX_CONCURRENCY), BeforeValidator(_whole_decimal_as_int)
     ] = 4
     status: Literal["enabled", "disabled"] = "enabled"
 
@@ -106,7 +106,7 @@ def load_enabled(connection: sqlite3.Connection) -> list[StoredSubscription]:
 
 def list_page(connection: sqlite3.Connection, call: ApiCall, query: Mapping[str, str]) -> Response:
     select = "SELECT * FROM subscriptions WHERE tenant = ?"
-    rows, cursor = numbered_page(connection, select, (call.caller.tenant,), query)
+    rows, cursor = read_page_newest_first(connection, select, (call.caller.tenant,), query)
     return _json_response({"data": [StoredSubscription(*row).as_json(call.now) for row in rows], "nextCursor": cursor})
 
 
@@ -116,7 +116,7 @@ def get(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> 
 
 def create(connection: sqlite3.Connection, call: ApiCall) -> Response:
     """Answer 201 with the secret, which no other response shows."""
-    body = _validated_body(call, call.json())
+    body = _validated_body(call, call.read_json_body())
     tenant = call.caller.tenant
     (count,) = connection.execute("SELECT count(*) FROM subscriptions WHERE tenant = ?", (tenant,)).fetchone()
     if count >= MAX_SUBSCRIPTIONS:
@@ -141,7 +141,7 @@ def create(connection: sqlite3.Connection, call: ApiCall) -> Response:
 def update(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Apply a merge patch. Enabling a subscription removes the reason why it was disabled."""
     before = load(connection, call.caller.tenant, subscription_id)
-    patch = call.json()
+    patch = call.read_json_body()
     writable = {name: before.as_json(call.now)[name] for name in ("url", "events", "concurrency", "status")}
     body = _validated_body(call, {**writable, **patch} if isinstance(patch, dict) else patch)
     columns = _columns(body)
@@ -175,11 +175,11 @@ def rotate_secret(connection: sqlite3.Connection, call: ApiCall, subscription_id
 
 def check_empty_body(call: ApiCall) -> None:
     if call.body:
-        validated(EmptyBody, call.json())
+        validated_body(EmptyBody, call.read_json_body())
 
 
 def _validated_body(call: ApiCall, body: Any) -> dict[str, Any]:
-    found = validated(SubscriptionBody, body)
+    found = validated_body(SubscriptionBody, body)
     if len(set(found["events"])) < len(found["events"]):
         findings = [("#/events", "must not repeat an event")]
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)

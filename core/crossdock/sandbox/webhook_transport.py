@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import httpcore
 
-from crossdock.sandbox.webhook_addresses import is_address_allowed, url_fault
+from crossdock.sandbox.webhook_addresses import is_address_allowed, url_refusal_reason
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -62,7 +62,7 @@ class WebhookTransport:
         )
 
     async def _post_and_return_status(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        if wrong := url_fault(url):
+        if wrong := url_refusal_reason(url):
             raise _RefusedAddressError(f"the address is refused: it {wrong}")
         tls = _tls_context() if url.lower().startswith("https:") else None
         pool = httpcore.AsyncConnectionPool(tls, http2=False, network_backend=_CheckedNetwork(self._resolve))

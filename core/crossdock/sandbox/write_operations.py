@@ -17,9 +17,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import general_ledger, json_codec, narrowed_access, resource_store
+from crossdock.sandbox import general_ledger, json_codec, record_level_access, resource_store
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.body_validation import EmptyBody, Movement, has_allowed_digits, validated
+from crossdock.sandbox.body_validation import EmptyBody, Movement, has_allowed_digits, validated_body
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection, Route
@@ -31,23 +31,23 @@ _MAX_EXTERNAL_ID = 500  # characters
 
 def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: Collection, invoice_id: str) -> Response:
     if call.body:
-        validated(EmptyBody, call.json())
+        validated_body(EmptyBody, call.read_json_body())
     invoice, tag = resource_store.load_for_change(connection, call, collection, invoice_id)
     text = json_codec.write(invoice)
     if invoice.get("status") != "approved":
         approved = {**invoice, "status": "approved"}
-        text, tag = resource_store.save(connection, call, "approve", collection, approved)
+        text, tag = resource_store.save_and_record_effect(connection, call, "approve", collection, approved)
         record_event(connection, call, "invoice.approved", text)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
 def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot_id: str) -> Response:
-    request = validated(Movement, call.json())
+    request = validated_body(Movement, call.read_json_body())
     lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
-    resource_store.check_against_stored(connection, call.caller, collection, {}, request, lot_id)
-    existing = _matching_lot(connection, call.caller.tenant, lot, request["toBinId"])
+    resource_store.check_references_and_external_id(connection, call.caller, collection, {}, request, lot_id)
+    existing = _matching_lot_in_bin(connection, call.caller.tenant, lot, request["toBinId"])
     to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
-    _check_quantity(lot, to_lot, request)
+    _check_movement(lot, to_lot, request)
     movement = {
         **request,
         "id": resource_store.new_id("mov", call.now),
@@ -61,12 +61,12 @@ def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collecti
     record_event(connection, call, "inventory.lot_moved", text)
     lot["quantity"] -= request["quantity"]
     to_lot["quantity"] += request["quantity"]
-    resource_store.save(connection, call, "update", collection, lot)
-    resource_store.save(connection, call, "update" if existing else "create", collection, to_lot)
+    resource_store.save_and_record_effect(connection, call, "update", collection, lot)
+    resource_store.save_and_record_effect(connection, call, "update" if existing else "create", collection, to_lot)
     return Response(text, 201, media_type=json_codec.MEDIA_TYPE)
 
 
-def _matching_lot(
+def _matching_lot_in_bin(
     connection: sqlite3.Connection, tenant: str, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any] | None:
     rows = connection.execute(
@@ -85,7 +85,7 @@ def _new_lot(
     to_bin = json_codec.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
     for suffix in (to_bin["code"], to_bin["externalId"]):
         name = f"{lot['externalId']}@{suffix}"
-        taken = resource_store.find_external_id(connection, tenant, collection, name)
+        taken = resource_store.find_id_by_external_id(connection, tenant, collection, name)
         if len(name) <= _MAX_EXTERNAL_ID and not taken:
             own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at, "externalId": name}
             return {**lot, **own, "binId": bin_id, "quantity": 0}
@@ -93,7 +93,7 @@ def _new_lot(
     raise ProblemError(409, "The lot at the destination cannot be created.", findings=[("#/toBinId", wrong)])
 
 
-def _check_quantity(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+def _check_movement(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
     findings: list[Finding] = []
     if request["toBinId"] == lot.get("binId"):
         findings.append(("#/toBinId", "is the bin that the lot is in"))
@@ -112,10 +112,14 @@ GIVEN_ID = "x-sandbox-id"
 
 def execute(connection: sqlite3.Connection, call: ApiCall, route: Route) -> Response:
     operation = _OPERATIONS[route.operation]
-    return execute_once(connection, call, lambda: operation(connection, call, route.collection, route.resource_id))
+    return execute_once_per_idempotency_key(
+        connection, call, lambda: operation(connection, call, route.collection, route.resource_id)
+    )
 
 
-def execute_once(connection: sqlite3.Connection, call: ApiCall, operation: Callable[[], Response]) -> Response:
+def execute_once_per_idempotency_key(
+    connection: sqlite3.Connection, call: ApiCall, operation: Callable[[], Response]
+) -> Response:
     """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
     if call.key is None:
         return operation()
@@ -141,12 +145,12 @@ def execute_once(connection: sqlite3.Connection, call: ApiCall, operation: Calla
 
 
 def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collection, _: str) -> Response:
-    body = validated(collection.kind.wire, call.json())
+    body = validated_body(collection.kind.wire, call.read_json_body())
     given = call.headers.get(GIVEN_ID)
     if given is not None:
         resource_store.check_id_unused(connection, given)
     own = {"id": given or resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
-    text, tag = _save(connection, call, "create", collection, None, {**body, **own})
+    text, tag = _check_save_and_post(connection, call, "create", collection, None, {**body, **own})
     if collection.kind.name == "order":
         record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
@@ -154,19 +158,19 @@ def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
 
 
 def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
-    patch = call.json()
+    patch = call.read_json_body()
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
-    general_ledger.refuse_change(collection, before)
+    general_ledger.check_may_change(collection, before)
     old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
-    body = validated(collection.kind.wire, _merge(before, patch))
-    text, tag = _save(connection, call, "update", collection, old, {**body, **read_only})
+    body = validated_body(collection.kind.wire, _merge(before, patch))
+    text, tag = _check_save_and_post(connection, call, "update", collection, old, {**body, **read_only})
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
 def _delete(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
-    general_ledger.refuse_change(collection, before)
+    general_ledger.check_may_change(collection, before)
     connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
     record_effect(connection, call, "delete", collection.kind.name, resource_id, json_codec.write(before))
     return Response(status_code=204)
@@ -182,14 +186,16 @@ _OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, ApiCall, Collection, str
 
 
 def _merge(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7396), but keep its nulls: `validated` removes them once it knows their names."""
+    """Apply a JSON merge patch (RFC 7396), but keep its nulls: `validated_body` removes them once it knows their
+    names.
+    """
     if not isinstance(patch, dict):
         return patch
     before = target if isinstance(target, dict) else {}
     return {**before, **{name: _merge(before.get(name), value) for name, value in patch.items()}}
 
 
-def _save(
+def _check_save_and_post(
     connection: sqlite3.Connection,
     call: ApiCall,
     operation: str,
@@ -197,14 +203,14 @@ def _save(
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    narrowed_access.check_save(connection, call.caller, collection, before, body)
-    resource_store.check_against_stored(connection, call.caller, collection, before or {}, body, body["id"])
+    record_level_access.check_save(connection, call.caller, collection, before, body)
+    resource_store.check_references_and_external_id(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":
-        return resource_store.save(connection, call, operation, collection, body)
+        return resource_store.save_and_record_effect(connection, call, operation, collection, body)
     invoice = {"status": "draft", **body, "total": general_ledger.invoice_total(body["items"])}
     if invoice.get("autoPostLedger"):
         general_ledger.check_may_post(connection, call)
-    saved = resource_store.save(connection, call, operation, collection, invoice)
+    saved = resource_store.save_and_record_effect(connection, call, operation, collection, invoice)
     if invoice.get("autoPostLedger"):
         general_ledger.post_invoice(connection, call, invoice)
     return saved

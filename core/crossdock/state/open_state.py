@@ -17,17 +17,17 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import engine, run_lease
-from crossdock.state.db.database_errors import is_transient, translated, url_without_password
-from crossdock.state.db.engine import BUSY_S, PinnedTenant, open_engine, read_ahead, read_only_connection, state_id
-from crossdock.state.expected_state import (
-    ExpectedBindings,
-    ExpectedDeadLetters,
-    ExpectedDeliveries,
-    ExpectedSnapshotHistory,
-    ExpectedWaitingRecords,
+from crossdock.state.db.database_errors import is_transient, translated_database_errors, url_without_password
+from crossdock.state.db.engine import (
+    BUSY_S,
+    PinnedTenant,
+    open_engine,
+    preload_database_file,
+    read_only_connection,
+    state_id,
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
-from crossdock.state.queries.migration_outcome import MigrationOutcome
+from crossdock.state.queries.migration_sign_off_facts import MigrationOutcome
 from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordCounts, OpenRecordTotals
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
@@ -35,29 +35,36 @@ from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.crash_marks import CrashMarks
 from crossdock.state.sidecar_files.fence_files import FenceFiles
+from crossdock.state.state_after_planned_deliveries import (
+    ExpectedBindings,
+    ExpectedDeadLetters,
+    ExpectedDeliveries,
+    ExpectedSnapshotHistory,
+    ExpectedWaitingRecords,
+)
 from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
-from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.crashing_inputs import CrashingInputs
-from crossdock.state.tables.cursors import Cursors, FullLists
+from crossdock.state.tables.cursors_and_full_lists import Cursors, FullLists
 from crossdock.state.tables.dead_letters import DeadLetters
+from crossdock.state.tables.delivery_intents import Intents
 from crossdock.state.tables.file_intake import FileIntake
 from crossdock.state.tables.followed_records import FollowedRecords
-from crossdock.state.tables.inbox import Inbox
-from crossdock.state.tables.intents import Intents
-from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
-from crossdock.state.tables.migrations import Migrations
+from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of_scope
 from crossdock.state.tables.pending_approvals import PendingApprovals
-from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.record_bindings import Bindings
+from crossdock.state.tables.record_identity_and_scope import Scope
+from crossdock.state.tables.references_found_at_target import UnrecordedReferences
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.snapshots import SnapshotHistory
+from crossdock.state.tables.snapshot_history import SnapshotHistory
+from crossdock.state.tables.system_migrations import Migrations
 from crossdock.state.tables.token_buckets import Buckets
-from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
-from crossdock.state.tables.unverified_parts import UnverifiedParts
+from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
+from crossdock.state.tables.webhook_inbox import Inbox
 from crossdock.state.upkeep.retention import Retention
 from crossdock.values.display_texts import instant_text
 
@@ -192,7 +199,7 @@ class State:
         return self._lease.fence if self._lease else 0
 
     @contextmanager
-    def exclusive(self, owner: str, *, restored: bool = False, waits_s: float = 0.0) -> Iterator[None]:
+    def hold_run_lease(self, owner: str, *, restored: bool = False, waits_s: float = 0.0) -> Iterator[None]:
         """Hold the run lease: every transaction of the block checks that no other run took over.
 
         Raises:
@@ -201,13 +208,13 @@ class State:
         """
         mark = self._fence_files(self._folder) if self._folder else None
         above = mark.highest_fence if mark and restored else 0
-        with translated(self._url), ExitStack() as stack:
+        with translated_database_errors(self._url), ExitStack() as stack:
             if mark and not restored:
-                mark.check(run_lease.current_fence(self._engine), url_without_password(self._url))
+                mark.refuse_outdated_state(run_lease.current_fence(self._engine), url_without_password(self._url))
             try:
                 held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
             except StateBusyError as error:
-                self._name_run(error)
+                self._add_run_to_error(error)
                 raise
             self._lease, self._unmarked = held, mark
             try:
@@ -215,7 +222,7 @@ class State:
             finally:
                 self._lease = self._unmarked = None
 
-    def _name_run(self, error: StateBusyError) -> None:
+    def _add_run_to_error(self, error: StateBusyError) -> None:
         """Add to *error* which run is in progress, since when, and how to end it."""
         for run in self.run_read_only(lambda tx: tx.runs.listed(limit=1, status="running")):
             job = f" of the job {run.job}" if run.job else ""
@@ -246,18 +253,18 @@ class State:
     def crash_marks(self) -> CrashMarks | None:
         if self._folder is None:
             return None
-        with translated(self._url):
+        with translated_database_errors(self._url):
             return CrashMarks(self._folder / "reading.json", state_id(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        with translated(self._url), self._write_transaction() as tx:
+        with translated_database_errors(self._url), self._write_transaction() as tx:
             yield tx
 
     @contextmanager
-    def read_only(self) -> Iterator[Transaction]:
+    def begin_read_only(self) -> Iterator[Transaction]:
         """Begin a read-only transaction. It flushes nothing to disk, and a write in it fails."""
-        with translated(self._url), self._read_transaction() as tx:
+        with translated_database_errors(self._url), self._read_transaction() as tx:
             yield tx
 
     def run_transaction(self, work: Callable[[Transaction], T]) -> T:
@@ -274,7 +281,7 @@ class State:
     def _run_with_retries(
         self, work: Callable[[Transaction], T], transaction: Callable[[], AbstractContextManager[Transaction]]
     ) -> T:
-        with translated(self._url):
+        with translated_database_errors(self._url):
             for attempt in range(TRIES - 1):
                 try:
                     with transaction() as tx:
@@ -303,46 +310,48 @@ class State:
             yield self._new_transaction(connection)
 
     def known_keys(self, scope: Scope) -> pl.DataFrame:
-        """Return what the state knows about each key of *scope*: see `key_index.from_bindings`."""
-        with translated(self._url), read_only_connection(self._engine) as connection:
-            return self._known_keys(connection, scope, stamp_of(connection, scope))
+        """Return what the state knows about each key of *scope*: see `key_index.index_from_bindings`."""
+        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+            return self._known_keys(connection, scope, stamp_of_scope(connection, scope))
 
     def known_keys_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
         from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated(self._url), read_only_connection(self._engine) as connection:
+        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             return bindings_of_keys(connection, scope, key_hashes)
 
-    def known_keys_in_order(self, scope: Scope) -> pl.DataFrame | None:
+    def known_keys_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
         """Do the same as `known_keys`, but return None for more keys than `ORDERED`, often without reading them."""
         from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated(self._url), read_only_connection(self._engine) as connection:
-            stamp = stamp_of(connection, scope)
+        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+            stamp = stamp_of_scope(connection, scope)
             if self._keys and self._keys.key_count(scope, stamp) > ORDERED:
                 return None
             frame = self._known_keys(connection, scope, stamp)
             return frame if frame.height <= ORDERED else None
 
     def _known_keys(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import from_bindings, with_changes  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
 
         frame = self._keys.load(scope, stamp) if self._keys else None
-        frame = from_bindings(connection, scope) if frame is None else frame
+        frame = index_from_bindings(connection, scope) if frame is None else frame
         changes = self._expected.key_index_changes(scope) if self._expected else []
-        return with_changes(frame, changes) if changes else frame
+        return index_with_changes(frame, changes) if changes else frame
 
-    def read_ahead(self, rows: int) -> None:
-        read_ahead(self._url, rows)
+    def preload_database(self, rows: int) -> None:
+        preload_database_file(self._url, rows)
 
     def update_key_index(self, scope: Scope, order: pl.Series | None = None) -> None:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
-        from crossdock.state.sidecar_files.key_index import from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated(self._url), read_only_connection(self._engine) as connection:
-            self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
+        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+            self._keys.update(
+                scope, stamp_of_scope(connection, scope), lambda: index_from_bindings(connection, scope), order
+            )
 
     def _new_transaction(self, connection: Connection) -> Transaction:
         tx = Transaction(connection, self._keys.last_own_stamp if self._keys else lambda _: 0)

@@ -15,10 +15,10 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
-from crossdock.testing.graphql_transport import SelectedMembers
-from crossdock.testing.sandbox_effects import describe_differences
-from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection_config, connections_of
+from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
+from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.sandbox_effects_comparison import describe_differences
+from crossdock.testing.sandbox_with_project import Connections, SandboxWithProject, connection_config, read_connections
 from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.values import exact_json
 
@@ -45,7 +45,7 @@ class SyncAcceptance(DisturbedCommands):
 
     def test_each_record_is_delivered_once_in_spite_of_faults_and_kills(self) -> None:
         """Disturbed and killed syncs do what one undisturbed sync does, and the next one sends nothing."""
-        with self._platforms() as (make, served):
+        with self._platform_factory_and_source() as (make, served):
             calm = make("calm")
             before = served.requests if served else 0
             self.ends_well("a sync that nothing disturbs", calm.run("sync"), calm.state_folder)
@@ -54,16 +54,16 @@ class SyncAcceptance(DisturbedCommands):
                 f"{', '.join(calm.without_records)}: pull yields no record today, so its syncs prove nothing; give "
                 "records in network or prepare that are not later than today, or leave the stream out of the settings"
             )
-            expected = calm.effects()
+            expected = calm.count_sync_effects()
             assert expected, "the example delivers nothing"
 
             disturbed, random = make("disturbed"), Random(self.seed)  # noqa: S311  reproducible on purpose
             self.no_secret_shown("crossdock plan", disturbed.run("plan"))
             self._kill_while_reading(disturbed, served, random, requests)
-            self._kill_after(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
-            self._kill_after([_LOST], random.randint(1, 3), disturbed)
+            self._kill_sync_after_faults(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
+            self._kill_sync_after_faults([_LOST], random.randint(1, 3), disturbed)
             self._sync_until_delivered(disturbed, served)
-            wrong = describe_differences(expected, disturbed.effects())
+            wrong = describe_differences(expected, disturbed.count_sync_effects())
             assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
             again = disturbed.run("sync", "--json")
             self.ends_well("a sync after the last one", again, disturbed.state_folder)
@@ -73,40 +73,40 @@ class SyncAcceptance(DisturbedCommands):
     # ---- disturbances
 
     def _kill_while_reading(
-        self, platform: SyncedPlatform, served: TransportServer | None, random: Random, requests: int
+        self, platform: SandboxWithProject, served: TransportServer | None, random: Random, requests: int
     ) -> None:
         """Kill a sync when the source has received one of its requests and not answered it."""
         if served is None or not requests:
             return
         last = served.requests + random.randint(1, requests)
-        with served.holding(last):
-            self._kill(f"request {last} to the source", platform, lambda: served.requests >= last)
+        with served.hold_request(last):
+            self._run_and_kill_sync(f"request {last} to the source", platform, lambda: served.requests >= last)
 
-    def _kill_after(self, faults: Sequence[str], times: int, platform: SyncedPlatform) -> None:
+    def _kill_sync_after_faults(self, faults: Sequence[str], times: int, platform: SandboxWithProject) -> None:
         """Kill a sync when each of *faults* has happened *times* times: each request has the first, then the next."""
         left = [*faults]
-        platform.inject({left[0]: 1.0}, self.seed)
+        platform.inject_faults({left[0]: 1.0}, self.seed)
 
         def have_happened() -> bool:
-            if platform.injected()[left[0]] < times:
+            if platform.count_injected_faults()[left[0]] < times:
                 return False
             if len(left) > 1:
-                platform.inject({left[1]: 1.0}, self.seed)
+                platform.inject_faults({left[1]: 1.0}, self.seed)
             left.pop(0)
             return not left
 
-        self._kill(f"the faults {', '.join(faults)}", platform, have_happened)
-        platform.inject({}, self.seed)
+        self._run_and_kill_sync(f"the faults {', '.join(faults)}", platform, have_happened)
+        platform.inject_faults({}, self.seed)
 
-    def _kill(self, moment: str, platform: SyncedPlatform, is_time: Callable[[], bool]) -> None:
-        self.was_killed(moment, platform.kill(is_time, "sync"))
+    def _run_and_kill_sync(self, moment: str, platform: SandboxWithProject, is_time: Callable[[], bool]) -> None:
+        self.was_killed(moment, platform.run_and_kill(is_time, "sync"))
 
-    def _sync_until_delivered(self, platform: SyncedPlatform, served: TransportServer | None) -> None:
+    def _sync_until_delivered(self, platform: SandboxWithProject, served: TransportServer | None) -> None:
         """Sync until everything is delivered, at first with faults of the source and of the platform."""
         if served:
             served.faults = list(_SOURCE_FAULTS)
         for number in range(MOST_RUNS):
-            platform.inject(_MIXED if number == 0 else {}, self.seed)
+            platform.inject_faults(_MIXED if number == 0 else {}, self.seed)
             ended = platform.run("sync")
             self.no_secret_shown("crossdock sync", ended)
             if ended.exit_code == 0:
@@ -118,10 +118,12 @@ class SyncAcceptance(DisturbedCommands):
     # ---- the platforms
 
     def _connections(self) -> Connections:
-        return connections_of(self.config) if self.config else connection_config(self.connector, self.settings)
+        return read_connections(self.config) if self.config else connection_config(self.connector, self.settings)
 
     @contextmanager
-    def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], TransportServer | None]]:
+    def _platform_factory_and_source(
+        self,
+    ) -> Iterator[tuple[Callable[[str], SandboxWithProject], TransportServer | None]]:
         """Yield a function that makes a platform with its own state, and the served source."""
         with ExitStack() as stack, mock.patch.dict(os.environ, self.environment):
             folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
@@ -129,15 +131,17 @@ class SyncAcceptance(DisturbedCommands):
             connections = self._connections()
             network, served = self.network(), None
             if network is not None:
-                served = stack.enter_context(TransportServer(SelectedMembers(network), origins_in(connections)))
+                served = stack.enter_context(
+                    TransportServer(SelectedMembersTransport(network), origins_in(connections))
+                )
                 connections = exact_json.loads(served.with_local_addresses(exact_json.dumps(connections).decode()))
 
-            def make(name: str) -> SyncedPlatform:
+            def make(name: str) -> SandboxWithProject:
                 place = folder / name
                 place.mkdir()
                 self.prepare(place)
                 connector = None if self.config else self.connector
-                made = SyncedPlatform(place, connections, connector, self.environment, type(self).__module__)
+                made = SandboxWithProject(place, connections, connector, self.environment, type(self).__module__)
                 return stack.enter_context(made)
 
             yield make, served

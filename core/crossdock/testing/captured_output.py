@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 
 @contextmanager
-def captured() -> Iterator[io.StringIO]:
+def captured_output() -> Iterator[io.StringIO]:
     """Capture everything that is printed, or logged at any level to the root logger, in the block."""
     output, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(output), root.level

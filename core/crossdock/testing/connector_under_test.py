@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 from crossdock.connector import Connector, Context, Stream
-from crossdock.mapping.cursors import instant_cursor
-from crossdock.testing.captured_output import captured
-from crossdock.testing.connector_context import context, read
+from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.testing.captured_output import captured_output
+from crossdock.testing.context_and_stream_reading import context, read
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.records import Record
@@ -33,7 +33,7 @@ _HINDERED: dict[type, str] = {}
 """Why nothing can be tested of a class of tests; empty if all can be."""
 
 
-def method_of(own: object, name: str) -> str:
+def shown_method_name(own: object, name: str) -> str:
     """Return how messages name a method of an author's stream or target, or `map` in place of `to_resource`."""
     is_map = name == "to_resource" and isinstance(own, Stream) and not own.maps_in_code
     return f"{type(own).__name__}.{'map' if is_map else name}"
@@ -45,13 +45,13 @@ def shown_key(text: str) -> str:
     return repr(parts[0] if len(parts) == 1 else parts)
 
 
-def text_of_key(key: Any, known: Container[str]) -> str:
+def stated_key_text(key: Any, known: Container[str]) -> str:
     """Return the text form of a key that an author states: one part, a tuple of parts, or the text form itself."""
     text = key_text(tuple(map(str, key if isinstance(key, tuple) else (key,))))
     return key if isinstance(key, str) and text not in known else text
 
 
-def place_of(record: Record) -> str:
+def shown_record_place(record: Record) -> str:
     """Return how messages name a record."""
     return f"record {shown_key(record.key)} of {record.source}, line {record.lines[0]}"
 
@@ -156,8 +156,8 @@ class StreamUnderTest(ConnectorUnderTest):
         """Reading ends without an error, and every record has a draft."""
         trial = self.example()
         for tried in trial.records:
-            to_resource = method_of(trial.bound.stream, "to_resource")
-            assert tried.problem is None, f"{to_resource}, {place_of(tried.record)}: {tried.problem}"
+            to_resource = shown_method_name(trial.bound.stream, "to_resource")
+            assert tried.problem is None, f"{to_resource}, {shown_record_place(tried.record)}: {tried.problem}"
 
     def context_over(self, network: httpx.BaseTransport | None, run_start: datetime | None = None) -> Context[Any]:
         """Make a context as in a new run over *network*."""
@@ -174,7 +174,7 @@ class StreamUnderTest(ConnectorUnderTest):
     def example(self) -> Trial:
         """Read and map the whole example. Fails if it has an error or no record."""
         trial = self.read()
-        pull = method_of(trial.bound.stream, "pull")
+        pull = shown_method_name(trial.bound.stream, "pull")
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
         assert trial.records, (
@@ -189,7 +189,7 @@ class StreamUnderTest(ConnectorUnderTest):
 
     def read_in(self, ctx: Context[Any], since: str | None = None) -> Trial:
         """Read and map the stream with *ctx*. Fails if a value of `environment` is printed or logged."""
-        with self.in_environment(), captured() as output:
+        with self.in_environment(), captured_output() as output:
             trial = read(self.connector, ctx, self.stream, since=since)
         self.no_secret_in("what the stream printed or logged", output.getvalue())
         self.no_secret_in("the error", str(trial.error or ""))

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from crossdock.reading.sources.api_client import ApiClient
-from crossdock.testing.json_pages import ListPath, value_at_path
+from crossdock.reading.sources.paginated_api_client import ApiClient
+from crossdock.testing.record_lists_in_pages import ListPath, value_at_path
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json, pagination_members
 
@@ -72,15 +72,15 @@ class UnpagedLists:
         paths = [urlsplit(url).path for _, url, _ in self._recorded.requests]
         forms = set[str]()
         for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
-            form, place = _NUMBERED.sub("*", path), path_of_only_list(_json(answer))
-            if place is None or form in forms or paths.count(path) > 1 or self._is_whole(path, url):
+            form, place = _NUMBERED.sub("*", path), path_of_only_list(_json_or_none(answer))
+            if place is None or form in forms or paths.count(path) > 1 or self._has_complete_list(path, url):
                 continue
-            if any(item in self._records for item in value_at_path(_json(answer), place)):
+            if any(item in self._records for item in value_at_path(_json_or_none(answer), place)):
                 continue
             forms.add(form)
             yield path, place
 
-    def _is_whole(self, path: str, url: str) -> bool:
+    def _has_complete_list(self, path: str, url: str) -> bool:
         is_paged = any(path.endswith(each) for each in self._paged)
         is_by_ids = any(_BY_IDS.search(name) for name in httpx.URL(url).params)
         return is_paged or is_by_ids or any(fnmatchcase(path, pattern) for pattern in self._whole)
@@ -121,13 +121,13 @@ class ContinuedList(httpx.BaseTransport):
         following = str(request.url.copy_set_param("page", "2"))
         body = exact_json.loads(response.read())
         items = value_at_path(body, self._place)
-        items += [copy.deepcopy(items[-1]) for _ in range(_full_page(request.url) - len(items))]
+        items += [copy.deepcopy(items[-1]) for _ in range(_full_page_size(request.url) - len(items))]
         told = _with_continuation_signs(body, following, self._place)
         headers = {"link": f'<{following}>; rel="next"', "content-type": "application/json"}
         return httpx.Response(response.status_code, headers=headers, content=exact_json.dumps(told))
 
 
-def _full_page(url: httpx.URL) -> int:
+def _full_page_size(url: httpx.URL) -> int:
     sizes = [int(value) for name, value in url.params.items() if _SIZE.fullmatch(name) and value.isdigit()]
     return min(max(sizes, default=_FULL), _MOST_FULL)
 
@@ -154,7 +154,7 @@ def _continuation_sign(name: str, value: Any, following: str, place: ListPath) -
     return _with_continuation_signs(value, following, (*place, "")) if pagination_members.is_envelope(name) else value
 
 
-def _json(body: bytes) -> Any:
+def _json_or_none(body: bytes) -> Any:
     try:
         return exact_json.loads(body)
     except ValueError:

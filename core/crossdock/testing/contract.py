@@ -17,9 +17,9 @@ from crossdock.config.project.connections import BoundStream, Connection, stream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import method_of, place_of, shown_key, text_of_key
-from crossdock.testing.hash_seeds import readings
+from crossdock.testing.connector_under_test import shown_key, shown_method_name, shown_record_place, stated_key_text
+from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.hash_seeds import read_with_two_seeds
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
@@ -60,7 +60,8 @@ class StreamContract(MappingContract, SyncContract):
             [(tried.record.key, tried.record.rows, tried.members) for tried in self.example().records] for _ in range(2)
         )
         assert first == second, (
-            f"{self._method('pull')}: a second run over the same data reads other keys, rows or drafts; make no key of "
+            f"{self._shown_method_name('pull')}: a second run over the same data reads other keys, rows or drafts; "
+            "make no key of "
             "a position, a random number, the time, or anything that an earlier run left behind"
         )
 
@@ -77,14 +78,15 @@ class StreamContract(MappingContract, SyncContract):
         bound = bound_stream(self.connector, self.new_context(), self.stream)
         with self.in_environment():
             found = fetched_records(bound, list(pulled)[: bound.stream.fetch_size])
-        fetch = method_of(bound.stream, "fetch")
+        fetch = shown_method_name(bound.stream, "fetch")
         assert found.keys() & pulled.keys(), (
             f"{fetch} gives none of the records that pull gives, asked for their keys; is the key of its rows the same?"
         )
         for key, rows in found.items():
             same = key not in pulled or rows == pulled[key].rows
             assert same, (
-                f"{fetch}, {place_of(pulled[key])}: fetch gives other rows than pull; read the same members in both"
+                f"{fetch}, {shown_record_place(pulled[key])}: fetch gives other rows than pull; read the same members "
+                "in both"
             )
 
     def test_webhooks_name_their_records(self) -> None:
@@ -93,7 +95,9 @@ class StreamContract(MappingContract, SyncContract):
         with self.in_environment():
             declared = self.connector.webhooks and self.connector.webhooks(self.new_context().settings)
         if not (declared and self.webhooks):
-            reason = f"webhooks is not set: no webhook shows that it names the records of {self._method('fetch')}"
+            reason = (
+                f"webhooks is not set: no webhook shows that it names the records of {self._shown_method_name('fetch')}"
+            )
             if not trial.bound.stream.fetches:
                 reason = "the stream fetches no named records"
             raise SkipTest(reason if declared else "the connector receives no webhooks with these settings")
@@ -102,19 +106,21 @@ class StreamContract(MappingContract, SyncContract):
             document = exact_json.loads(exact_json.dumps(body))
             named = [key_text(hint.key) for hint in _hints(declared, topic, document) if hint.stream == self.stream]
             where = f"{declared.hints.__qualname__} of the connector's webhooks, topic {topic!r}"
-            wanted = [text_of_key(key, named) for key in keys]
+            wanted = [stated_key_text(key, named) for key in keys]
             shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
             assert named == wanted, f"{where}: names the records {shown}"
             for change, changed in drifted_objects(document):
-                self._check_reads_or_refuses(f"{where}, {change}", declared, topic, changed)
+                self._check_hints_survive_drift(f"{where}, {change}", declared, topic, changed)
             with self.in_environment():
                 fetched = fetched_records(bound, named) if named else {}
             lost = {*named} & {tried.record.key for tried in trial.records} - fetched.keys()
             named_only = ", ".join(map(shown_key, sorted(lost)))
-            assert not lost, f"{self._method('fetch')} does not read the record {named_only}, which a webhook names"
+            assert not lost, (
+                f"{self._shown_method_name('fetch')} does not read the record {named_only}, which a webhook names"
+            )
 
     @staticmethod
-    def _check_reads_or_refuses(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
+    def _check_hints_survive_drift(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
         try:
             _hints(declared, topic, body)
         except RecordError:
@@ -127,9 +133,9 @@ class StreamContract(MappingContract, SyncContract):
     def test_keys_and_drafts_are_the_same_in_every_process(self) -> None:
         """The key, the rows and the draft of a record do not depend on how Python hashes texts (PYTHONHASHSEED)."""
         stream = self.example().bound.stream
-        pull, to_resource = method_of(stream, "pull"), method_of(stream, "to_resource")
+        pull, to_resource = shown_method_name(stream, "pull"), shown_method_name(stream, "to_resource")
         hint = "use no hash() and no order of a set"
-        one, other = (sorted(reading) for reading in readings(type(self)))
+        one, other = (sorted(reading) for reading in read_with_two_seeds(type(self)))
         assert len(one) == len(other), f"{pull}: one process reads {len(one)} records, and another {len(other)}"
         for (key, rows, draft), (other_key, other_rows, other_draft) in zip(one, other, strict=True):
             record, text = f"record {shown_key(key)}", f"{shown_key(key)} is the key of a record in one process"
@@ -138,8 +144,8 @@ class StreamContract(MappingContract, SyncContract):
             assert rows == other_rows, f"{pull}: {record} has other rows in another process; {hint}"
             assert draft == other_draft, f"{to_resource}: {record} has another draft in another process; {hint}"
 
-    def _method(self, name: str) -> str:
-        return method_of(bound_stream(self.connector, self.new_context(), self.stream).stream, name)
+    def _shown_method_name(self, name: str) -> str:
+        return shown_method_name(bound_stream(self.connector, self.new_context(), self.stream).stream, name)
 
 
 def _hints(declared: Webhooks[Any], topic: str, body: Any) -> list[Hint]:
@@ -159,14 +165,14 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     found: dict[str, Rows] = {}
     batches = fetched_batches(bound, [key_parts_of(key) for key in keys])
     for _, pages in groupby(batches, key=lambda batch: batch.source):
-        rows = sorted((row for page in pages for row in _kept_rows(bound, page)), key=itemgetter(KEY))
+        rows = sorted((row for page in pages for row in _unfiltered_rows_with_key(bound, page)), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
             cells = [{name: cell for name, cell in row.items() if not is_added_column(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 
 
-def _kept_rows(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
+def _unfiltered_rows_with_key(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
     """Keep the rows with a key that no filter leaves out and that are not marked as deleted."""
     frame = prepare(bound.stream, batch.source, batch.load())
     frame = frame.filter(pl.col(SKIP).is_null() & pl.col(KEY).is_not_null())

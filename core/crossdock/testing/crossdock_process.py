@@ -72,7 +72,7 @@ class Commands:
                 process.kill()
         return EndedCommand(process.returncode, output, errors)
 
-    def kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
+    def run_and_kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
         """Run a command and send it SIGKILL as soon as *is_time* returns True. It may end earlier.
 
         Raises:
@@ -106,11 +106,11 @@ def write_entry_point(connector: Connector[Any], folder: Path, *, apart_from: st
     Raises:
         LookupError: If no module has the connector as a constant.
     """
-    module, name = module_and_constant_of(connector, apart_from=apart_from)
+    module, name = find_module_and_constant(connector, apart_from=apart_from)
     write_entry_points(folder, {connector.name: f"{module}:{name}"})
 
 
-def module_and_constant_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
+def find_module_and_constant(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
     """Return the module with *connector* as a constant, and the constant's name. Arguments and errors are as in
     `write_entry_point`.
     """

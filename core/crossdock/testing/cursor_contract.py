@@ -10,12 +10,12 @@ from unittest import SkipTest
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
-from crossdock.mapping.cursors import Checkpoint, instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.read_parts import ReadParts
-from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import StreamUnderTest, method_of
-from crossdock.testing.requested_times import instant_of, moments_in
+from crossdock.runs.parts_between_checkpoints import ReadParts
+from crossdock.testing.connector_under_test import StreamUnderTest, shown_method_name
+from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.requested_times import moments_in, parse_instant
 from crossdock.values.records import RawBatch
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CursorContract(StreamUnderTest):
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
         observed, asked = self._recording_network()
-        bound = self._bound_over(asked, self.run_start)
+        bound = self._bound_stream_over(asked, self.run_start)
         waiting: tuple[Checkpoint, datetime | None] | None = None
         for item in self._pulled(bound):
             if waiting is not None:  # more is read after it
@@ -61,8 +61,8 @@ class CursorContract(StreamUnderTest):
             f"{type(stream).__name__}.cursor has overlap_s=0: a record that the source shows late is never read; leave "
             "overlap_s out, or set shows_late to False in the test if the source shows every change at once"
         )
-        since = self._since_of_next_run(self._bound_over(asked, read_at))
-        begins = instant_of(since)
+        since = self._since_of_next_run(self._bound_stream_over(asked, read_at))
+        begins = parse_instant(since)
         if since is None or begins is None:
             return
         asked.requests.clear()
@@ -73,13 +73,16 @@ class CursorContract(StreamUnderTest):
             is_from = not moments or min(moments).earliest <= begins
             hint = "ask for what changed from since on, that value included"
             assert is_from, (
-                f"{method_of(stream, 'pull')}: asked from {since} on, it asks for later records only; {hint}"
+                f"{shown_method_name(stream, 'pull')}: asked from {since} on, it asks for later records only; {hint}"
             )
             return
         if not moments:
-            raise SkipTest(f"the requests of {method_of(stream, 'pull')} have no time: whether they overlap is unknown")
+            raise SkipTest(
+                f"the requests of {shown_method_name(stream, 'pull')} have no time: whether they overlap is unknown"
+            )
         assert min(moments).earliest < read_at, (
-            f"{method_of(stream, 'pull')}: a run at {instant_cursor(read_at)} ends with the cursor {since}, and the "
+            f"{shown_method_name(stream, 'pull')}: a run at {instant_cursor(read_at)} ends with the cursor {since}, "
+            "and the "
             "next one asks for nothing before it: a record that the source shows late is never read; use windows() "
             "with an overlap, or subtract one from since"
         )
@@ -100,7 +103,7 @@ class CursorContract(StreamUnderTest):
         """Return a time at which the latest record of the example has just been changed."""
         return self.run_start if observed.latest is None else min(observed.latest + _AT_ONCE, self.run_start)
 
-    def _bound_over(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
+    def _bound_stream_over(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
         return bound_stream(self.connector, self.context_over(network, run_start), self.stream)
 
     def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
@@ -137,10 +140,11 @@ class CursorContract(StreamUnderTest):
 
     @staticmethod
     def _check_checkpoint_not_ahead(bound: BoundStream, checkpoint: Checkpoint, reached: datetime | None) -> None:
-        cursor = instant_of(checkpoint.cursor)
+        cursor = parse_instant(checkpoint.cursor)
         is_ahead = reached is not None and cursor is not None and cursor > reached
         assert not is_ahead, (
-            f"{method_of(bound.stream, 'pull')}: the checkpoint {checkpoint.cursor} is ahead of what was read: until "
+            f"{shown_method_name(bound.stream, 'pull')}: the checkpoint {checkpoint.cursor} is ahead of what was "
+            "read: until "
             f"then, requests ask for times up to {reached}; yield the end of the window that was read"
         )
 
@@ -150,7 +154,7 @@ def _reading_errors_as_failures(bound: BoundStream) -> Iterator[None]:
     try:
         yield
     except CrossdockError as error:
-        raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
+        raise AssertionError(f"{shown_method_name(bound.stream, 'pull')}: reading failed: {error}") from None
 
 
 def _query_and_body(request: tuple[str, str, bytes]) -> str:

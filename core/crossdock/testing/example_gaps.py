@@ -39,10 +39,10 @@ def gaps_of_records(records: Sequence[Record]) -> Iterator[str]:
     forms = {frozenset(name for name, _ in leaves([row])) for row in rows}
     if len(forms) < 2 and not any(value in (None, "", {}) for _, value in leaves(rows)):
         yield "no record lacks a member, or has one that is null or empty: what becomes of it would not be seen"
-    yield from _equal_times(rows)
+    yield from _gaps_of_equal_times(rows)
 
 
-def _equal_times(rows: Sequence[Any]) -> Iterator[str]:
+def _gaps_of_equal_times(rows: Sequence[Any]) -> Iterator[str]:
     """Yield the members with times that do not differ from record to record, or from another one."""
     times: dict[str, list[str | None]] = {}
     for number, row in enumerate(rows):

@@ -86,7 +86,7 @@ class ExamplePartner:
             assert is_usual, f"{name} is sent in batches, or looked up before each write: define partner"
         self._routes = [route for name in created for route in _routes(self.case, self.case.example(target, name))]
 
-    def held(self) -> list[dict[str, Any]]:
+    def stored_records(self) -> list[dict[str, Any]]:
         """Return the records, without their ids."""
         return [{**each.payload, **({"removed": True} if each.is_removed else {})} for each in self.records.values()]
 
@@ -102,33 +102,33 @@ class ExamplePartner:
         for route in self._routes:
             found = route.match(request.method, path, dict(request.url.params))
             if found is not None:
-                return self._answer_of(route, found, request)
+                return self._execute_route(route, found, request)
         is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
         return _TOKEN if is_form and "grant_type" in dict(parse_qsl(request.content.decode())) else _NOTHING
 
-    def _answer_of(self, route: _Route, found: Mapping[str, str], request: httpx.Request) -> Answer:
+    def _execute_route(self, route: _Route, found: Mapping[str, str], request: httpx.Request) -> Answer:
         resource = route.resource
         if route.operation == "create":
             return self._create(resource, request)
         if route.operation == "look_up by name":
-            return self._found_by_name(resource, found["name"])
+            return self._look_up_by_name(resource, found["name"])
         one = self.records.get(found["id"])
         if one is None or one.resource != resource or (one.is_removed and route.operation == "update"):
             return self.case.missing(resource)
         if route.operation == "update":
-            sent = self._record_in(resource, exact_json.loads(request.content))
+            sent = self._record_in_body(resource, exact_json.loads(request.content))
             one.payload = with_patch_applied(one.payload, sent) if route.merges else sent
         elif route.operation == "delete":
             one.is_removed = True
-        shown = self._shown(found["id"])
+        shown = self._shown_record(found["id"])
         if shown is None and route.operation == "delete":
             del self.records[found["id"]]
             return json_answer(200, {})
-        return self._answer_about(resource, route.operation.partition(" ")[0], shown)
+        return self._answer_with_record(resource, route.operation.partition(" ")[0], shown)
 
     def _create(self, resource: str, request: httpx.Request) -> Answer:
-        endpoint, body = self._kind(resource).endpoint, exact_json.loads(request.content)
-        record = self._record_in(resource, body)
+        endpoint, body = self._target_resource(resource).endpoint, exact_json.loads(request.content)
+        record = self._record_in_body(resource, body)
         key = request.headers.get(endpoint.header) if endpoint.header is not None else None
         key = at_path(body, endpoint.key_member) if endpoint.key_member is not None else key
         same = next(self._ids_of_name(resource, self._name_in(resource, record)), None)
@@ -140,29 +140,31 @@ class ExamplePartner:
         if key is not None:
             record_id = self._ids_by_key.setdefault(f"{resource} {key}", record_id)
         self.records.setdefault(record_id, _Stored(resource, record))
-        return self._answer_about(resource, "create", self._shown(record_id))
+        return self._answer_with_record(resource, "create", self._shown_record(record_id))
 
-    def _found_by_name(self, resource: str, name: str) -> Answer:
+    def _look_up_by_name(self, resource: str, name: str) -> Answer:
         shown = [
-            each for record_id in self._ids_of_name(resource, name) if (each := self._shown(record_id)) is not None
+            each
+            for record_id in self._ids_of_name(resource, name)
+            if (each := self._shown_record(record_id)) is not None
         ]
-        if not self._kind(resource).shape.finds_one:
+        if not self._target_resource(resource).shape.finds_one:
             return json_answer(200, self.case.listing(resource, shown))
-        return self._answer_about(resource, "look_up", shown[0]) if shown else self.case.missing(resource)
+        return self._answer_with_record(resource, "look_up", shown[0]) if shown else self.case.missing(resource)
 
-    def _answer_about(self, resource: str, operation: str, shown: Any) -> Answer:
+    def _answer_with_record(self, resource: str, operation: str, shown: Any) -> Answer:
         if shown is None:
             return self.case.missing(resource)
         given = self.case.answered(resource, operation, shown)
         return given if isinstance(given, Answer) else json_answer(201 if operation == "create" else 200, given)
 
-    def _shown(self, record_id: str) -> Any:
+    def _shown_record(self, record_id: str) -> Any:
         one = self.records[record_id]
         stored = self.case.stored(one.resource, record_id, one.payload)
         return self.case.removed(one.resource, stored) if one.is_removed else stored
 
-    def _record_in(self, resource: str, body: Any) -> dict[str, Any]:
-        kind = self._kind(resource)
+    def _record_in_body(self, resource: str, body: Any) -> dict[str, Any]:
+        kind = self._target_resource(resource)
         record = body[kind.body] if kind.body is not None else body
         member = kind.endpoint.key_member
         top = member.strip("/") if member is not None and kind.body is None else None
@@ -177,18 +179,18 @@ class ExamplePartner:
 
     def _name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the member by which records are looked up."""
-        name: str | None = payload.get(self._kind(resource).name_member or "")
+        name: str | None = payload.get(self._target_resource(resource).name_member or "")
         return name
 
     def _new_id(self, resource: str, record: Mapping[str, Any]) -> str:
-        if self._kind(resource).shape.id is None:
+        if self._target_resource(resource).shape.id is None:
             return self._name_in(resource, record) or ""
         name = self._name_in(resource, record)
         number = self._created[f"{resource} {name}"] = self._created[f"{resource} {name}"] + 1
         # The order of creates differs from run to run, and other records may hold the id.
         return str(crc32(f"{resource} {name} {number}".encode()))
 
-    def _kind(self, resource: str) -> TargetResource:
+    def _target_resource(self, resource: str) -> TargetResource:
         return self._kinds[resource]
 
 

@@ -17,16 +17,20 @@ FAULTS: dict[str, Callable[[httpx.Response], httpx.Response | None]] = {
     "404": lambda _: httpx.Response(404),
     "302": lambda _: httpx.Response(302, headers={"location": "https://other.example/"}),
     "HTML": lambda _: httpx.Response(200, html=_HTML),
-    "malformed JSON": lambda answer: httpx.Response(200, content=answer.content[:-1], headers=_kept_headers(answer)),
-    "an empty body": lambda answer: httpx.Response(200, headers=_kept_headers(answer)),
-    "null": lambda answer: httpx.Response(200, text="null", headers=_kept_headers(answer)),
-    "another charset": lambda answer: httpx.Response(200, content=b'{"\xff": "\xe9"}', headers=_kept_headers(answer)),
+    "malformed JSON": lambda answer: httpx.Response(
+        200, content=answer.content[:-1], headers=_paging_and_retry_headers(answer)
+    ),
+    "an empty body": lambda answer: httpx.Response(200, headers=_paging_and_retry_headers(answer)),
+    "null": lambda answer: httpx.Response(200, text="null", headers=_paging_and_retry_headers(answer)),
+    "another charset": lambda answer: httpx.Response(
+        200, content=b'{"\xff": "\xe9"}', headers=_paging_and_retry_headers(answer)
+    ),
     "a broken connection": lambda _: None,
 }
 """The replacements of a proper answer, by name; None for a connection that breaks."""
 
 
-def faulty(
+def transport_with_faults(
     transport: httpx.BaseTransport, fault: str, first: int, times: int | None, echoed: Sequence[str] = ()
 ) -> httpx.BaseTransport:
     """Answer the requests to *transport* from number *first* (from 0) on with *fault*.
@@ -46,11 +50,13 @@ def faulty(
         if made is None:
             raise httpx.RemoteProtocolError(f"broken {' '.join(echoed)}", request=request)
         if made.status_code >= 400 and echoed:
-            return httpx.Response(made.status_code, headers=_kept_headers(made), json={"detail": list(echoed)})
+            return httpx.Response(
+                made.status_code, headers=_paging_and_retry_headers(made), json={"detail": list(echoed)}
+            )
         return made
 
     return httpx.MockTransport(answer)
 
 
-def _kept_headers(answer: httpx.Response) -> dict[str, str]:
+def _paging_and_retry_headers(answer: httpx.Response) -> dict[str, str]:
     return {name: answer.headers[name] for name in ("link", "retry-after") if name in answer.headers}

@@ -9,7 +9,7 @@ from typing import Any, Self
 from msgspec import Struct, field
 
 from crossdock.values import exact_json
-from crossdock.values.json_paths import member_name
+from crossdock.values.json_paths import unescaped_pointer_part
 
 _TOKEN = re.compile(
     r"""
@@ -52,7 +52,7 @@ class GraphQLRequest(Struct, frozen=True):
     variables: Mapping[str, Any]
 
     @classmethod
-    def of(cls, body: bytes | None) -> Self | None:
+    def parse_body(cls, body: bytes | None) -> Self | None:
         """Read the body of a request; None if it is none of GraphQL, or cannot be read."""
         try:
             asked = exact_json.loads(body or b"null")
@@ -64,7 +64,7 @@ class GraphQLRequest(Struct, frozen=True):
         variables = asked.get("variables")
         variables = variables if isinstance(variables, dict) else {}
         try:
-            return cls(_Document(query, variables).operation(asked.get("operationName")), query, variables)
+            return cls(_Document(query, variables).parse_operation(asked.get("operationName")), query, variables)
         except (ValueError, RecursionError):
             return None
 
@@ -77,11 +77,11 @@ class GraphQLRequest(Struct, frozen=True):
     def unselected_members(self, answer: Any) -> list[str]:
         """Return where an answer has members that are not selected."""
         data = answer.get("data") if isinstance(answer, dict) else None
-        return list(dict.fromkeys(_unselected(data, self.fields, "/data")))
+        return list(dict.fromkeys(_unselected_places(data, self.fields, "/data")))
 
     def selects(self, pointer: str) -> bool:
         """Return whether a member of answers is selected, or a part of a value that is selected whole."""
-        names = [member_name(part) for part in pointer.split("/")[1:]]
+        names = [unescaped_pointer_part(part) for part in pointer.split("/")[1:]]
         fields = self.fields
         for name in (each for each in names[1:] if each != "*" and not each.isdigit()):
             found = [each for each in fields if each.key == name]
@@ -118,17 +118,17 @@ def _selected(value: Any, fields: Sequence[Field]) -> Any:
     return {name: _selected(inner, found[name]) for name, inner in value.items() if name in found}
 
 
-def _unselected(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
+def _unselected_places(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
-            yield from _unselected(each, fields, place)
+            yield from _unselected_places(each, fields, place)
     elif isinstance(value, dict) and fields:
         found = _by_key(fields)
         for name, inner in value.items():
             if name not in found:
                 yield f"{place}/{name}"
             else:
-                yield from _unselected(inner, found[name], f"{place}/{name}")
+                yield from _unselected_places(inner, found[name], f"{place}/{name}")
 
 
 def _by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
@@ -152,7 +152,7 @@ class _Document:
         self._fragments: dict[str, list[Field]] = {}
         self._spreads: list[tuple[list[Field], str]] = []
 
-    def operation(self, name: str | None) -> list[Field]:
+    def parse_operation(self, name: str | None) -> list[Field]:
         operations: list[tuple[str | None, list[Field]]] = []
         while self._peek_token():
             if self._peek_token() == "{":
@@ -165,8 +165,8 @@ class _Document:
                     self._take_token()
                 self._fragments[own or ""] = self._selection()
                 continue
-            self._variable_definitions()
-            self._directives()
+            self._parse_variable_defaults()
+            self._skip_directives()
             operations.append((own, self._selection()))
         self._spread_fragments()
         found = next((fields for own, fields in operations if own == name), operations[0][1] if operations else None)
@@ -184,7 +184,7 @@ class _Document:
         self._place += 1
         return token
 
-    def _variable_definitions(self) -> None:
+    def _parse_variable_defaults(self) -> None:
         if self._peek_token() != "(":
             return
         self._take_token("(")
@@ -214,12 +214,12 @@ class _Document:
         self._take_token("...")
         if self._peek_token() not in {"{", "@", "on"}:
             self._spreads.append((fields, self._take_token()))
-            self._directives()
+            self._skip_directives()
             return
         if self._peek_token() == "on":
             self._take_token()
             self._take_token()
-        self._directives()
+        self._skip_directives()
         fields += self._selection()
 
     def _field(self) -> Field:
@@ -230,7 +230,7 @@ class _Document:
             self._take_token()
             name = self._take_token()
         made = Field(name, key, self._arguments())
-        self._directives()
+        self._skip_directives()
         made.fields = self._selection() if self._peek_token() == "{" else []
         return made
 
@@ -245,7 +245,7 @@ class _Document:
             self._take_token(")")
         return found
 
-    def _directives(self) -> None:
+    def _skip_directives(self) -> None:
         while self._peek_token() == "@":
             self._take_token()
             self._take_token()

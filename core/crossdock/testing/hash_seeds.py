@@ -34,7 +34,7 @@ Reading = list[list[str]]
 """The key, the rows and the members or the problem of each record, as text."""
 
 
-def readings(case: type[StreamUnderTest], *, within_s: float = _WITHIN_S) -> tuple[Reading, Reading]:
+def read_with_two_seeds(case: type[StreamUnderTest], *, within_s: float = _WITHIN_S) -> tuple[Reading, Reading]:
     """Read in this process, and in another one. That one has another seed, and reads for all tests of this process.
 
     Args:
@@ -44,7 +44,7 @@ def readings(case: type[StreamUnderTest], *, within_s: float = _WITHIN_S) -> tup
     Raises:
         AssertionError: If the other process cannot read it.
     """
-    return _reading(case()), _other_process().reading(case, within_s)
+    return _read_as_text(case()), _other_process().read_stream(case, within_s)
 
 
 class _OtherProcess:
@@ -63,8 +63,8 @@ class _OtherProcess:
         )
         atexit.register(self._end)
 
-    def reading(self, case: type[StreamUnderTest], within_s: float) -> Reading:
-        """Do the same as `readings`, in the other process."""
+    def read_stream(self, case: type[StreamUnderTest], within_s: float) -> Reading:
+        """Do the same as `read_with_two_seeds`, in the other process."""
         before = os.fstat(self._said.fileno()).st_size
         answer = self._ask({
             "case": [case.__module__, inspect.getfile(case), case.__qualname__],
@@ -111,7 +111,7 @@ def _other_process() -> _OtherProcess:
     return _OtherProcess()
 
 
-def _reading(case: StreamUnderTest) -> Reading:
+def _read_as_text(case: StreamUnderTest) -> Reading:
     return [
         [
             tried.record.key,
@@ -144,7 +144,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
         os.environ.clear()
         os.environ.update(question["environment"])
         sys.path[:] = question["path"]
-        return {"reading": _reading(_import_class(*question["case"])())}
+        return {"reading": _read_as_text(_import_class(*question["case"])())}
     except BaseException:  # noqa: BLE001  as a process ends with any error
         return {"error": traceback.format_exc()}
     finally:

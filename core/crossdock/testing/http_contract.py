@@ -19,20 +19,20 @@ import httpx
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
-from crossdock.mapping.cursors import Checkpoint, Cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
-from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import method_of, place_of
+from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
+from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, recorded_page_paths
 from crossdock.testing.contract import StreamContract
-from crossdock.testing.faulty_transport import FAULTS, faulty
-from crossdock.testing.graphql_transport import SelectedMembers
-from crossdock.testing.json_pages import RecordList, in_reverse, record_lists, without_records
-from crossdock.testing.requested_times import contains_cursor, descending_order, instant_of
+from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
+from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.record_lists_in_pages import RecordList, pages_with_reversed_lists, record_lists, without_records
+from crossdock.testing.requested_times import contains_cursor, find_descending_order, parse_instant
 from crossdock.testing.schema_drift_variants import drifted_objects
-from crossdock.testing.silent_losses import PART, lost_silently, reports_problem
+from crossdock.testing.silent_losses import PART, describe_silent_loss, reports_new_problem
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, column_text
@@ -79,7 +79,7 @@ class HttpStreamContract(StreamContract):
 
     def network_since(self, since: str | None) -> httpx.BaseTransport:
         """Return an API that lists the records of `pages` from *since* on, if one of their members is the cursor."""
-        is_asked_for = None if since is None else self._cursor_predicate(since)
+        is_asked_for = None if since is None else self._listed_since_predicate(since)
         if is_asked_for is None:
             return self.network()
         return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
@@ -88,8 +88,8 @@ class HttpStreamContract(StreamContract):
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
         trial = self.example()
         keys = [tried.record.key for tried in trial.records]
-        if not _is_sorted(trial) and len(set(keys)) == len(keys):
-            yield self.transport(in_reverse(self.pages, self._listed_records()[1]))
+        if not _has_sorted_cursor(trial) and len(set(keys)) == len(keys):
+            yield self.transport(pages_with_reversed_lists(self.pages, self._listed_records()[1]))
 
     def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
         """Read and map the stream in a new run over *transport*."""
@@ -101,15 +101,15 @@ class HttpStreamContract(StreamContract):
         """No page and no record of a page is left out."""
         expected, places = self._listed_records()
         trial = self.example()
-        pull = method_of(trial.bound.stream, "pull")
-        read, keys = _rows_of(trial), _keys_of(trial)
+        pull = shown_method_name(trial.bound.stream, "pull")
+        read, keys = _json_rows(trial), _record_keys(trial)
         for number, item in expected:
-            is_read = item in read or self._is_read(item, keys, places)
+            is_read = item in read or self._is_read_or_filtered(item, keys, places)
             hint = "if it leaves out records of others, name the members that show them in filters_on"
             assert is_read, f"{pull} does not yield a record of page {number + 1}; {hint}"
         if self.filters_on:  # what is left out must not depend on its place
-            other = self.read_from(self.transport(in_reverse(self.pages, places)))
-            is_same = _keys_of(other) <= keys
+            other = self.read_from(self.transport(pages_with_reversed_lists(self.pages, places)))
+            is_same = _record_keys(other) <= keys
             assert is_same, f"{pull} yields a record only when its page has the opposite order"
         hint = "or set is_paged to False if the API answers with everything at once"
         is_enough = len({number for number, _ in expected}) > 1 or not self.is_paged
@@ -118,13 +118,14 @@ class HttpStreamContract(StreamContract):
     def test_keys_do_not_depend_on_the_order(self) -> None:
         """The same records in another order have the same keys."""
         trial = self.example()
-        reversed_pages = in_reverse(self.pages, self._listed_records()[1])
+        reversed_pages = pages_with_reversed_lists(self.pages, self._listed_records()[1])
         before, after = (
-            {tried.record.key: sorted(_texts(tried)) for tried in each.records}
+            {tried.record.key: sorted(_json_texts(tried)) for tried in each.records}
             for each in (trial, self.read_from(self.transport(reversed_pages)))
         )
         assert before == after, (
-            f"{method_of(trial.bound.stream, 'pull')}: records have other keys when the source lists them in another "
+            f"{shown_method_name(trial.bound.stream, 'pull')}: records have other keys when the source lists them in "
+            "another "
             "order; make no key of a position"
         )
 
@@ -134,18 +135,18 @@ class HttpStreamContract(StreamContract):
         """
         count = _count_rows(self.example())
         page_number, place, index, item = self._first_read()
-        others = _keys_of(self._read_without(item))
+        others = _record_keys(self._read_without(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
             elements = place.elements(pages[page_number])
-            elements[index] = place.with_record(elements[index], changed)
+            elements[index] = place.element_with_record(elements[index], changed)
             trial = self.read_from(self.transport(pages))
             pull, hint = (
-                method_of(trial.bound.stream, "pull"),
+                shown_method_name(trial.bound.stream, "pull"),
                 "read members of records in the mapping alone",
             )
             assert trial.error is None, f"{pull}: a record with {change} ends reading: {trial.error}; {hint}"
-            assert others <= _keys_of(trial), f"{pull}: a record with {change}: others are not read; {hint}"
+            assert others <= _record_keys(trial), f"{pull}: a record with {change}: others are not read; {hint}"
             is_complete = _count_rows(trial) == count or self._may_decide_filter(change)
             hint = "if it leaves out records by this member, name it in filters_on"
             assert is_complete, f"{pull}: of a record with {change}, {_count_rows(trial)} of {count} are read; {hint}"
@@ -160,13 +161,13 @@ class HttpStreamContract(StreamContract):
         page_number, place, index, item = self._first_read()
         moved, key, row = self._changed_form(item)
         pages = copy.deepcopy(list(self.pages))
-        place.elements(pages[-1]).append(place.with_record(place.elements(pages[page_number])[index], moved))
+        place.elements(pages[-1]).append(place.element_with_record(place.elements(pages[page_number])[index], moved))
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
-        pull = method_of(trial.bound.stream, "pull")
+        pull = shown_method_name(trial.bound.stream, "pull")
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
-        last = [text for tried in trial.records if tried.record.key == key for text in _texts(tried)][-1:]
+        last = [text for tried in trial.records if tried.record.key == key for text in _json_texts(tried)][-1:]
         where = f"record {index + 1} of page {page_number + 1}"
         hint = "yield records that come again, of which the last one counts"
         assert last == [row], f"{pull}: {where} is listed again on the last page, and is not read there; {hint}"
@@ -178,13 +179,15 @@ class HttpStreamContract(StreamContract):
         """
         recorded = RequestRecorder(self.network())
         whole = self.read_from(recorded)
-        pull = method_of(whole.bound.stream, "pull")
+        pull = shown_method_name(whole.bound.stream, "pull")
         listing = self._listing_paths(recorded)
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
-                    sent = RequestRecorder(faulty(self.network(), fault, number, times, [*self.environment.values()]))
-                    lost = lost_silently(self.read_from(sent), whole)
+                    sent = RequestRecorder(
+                        transport_with_faults(self.network(), fault, number, times, [*self.environment.values()])
+                    )
+                    lost = describe_silent_loss(self.read_from(sent), whole)
                     path = urlsplit(recorded.requests[number][1]).path
                     if fault == "404" and path not in listing and lost == PART:
                         lost = None
@@ -203,11 +206,11 @@ class HttpStreamContract(StreamContract):
         with recorded_page_paths() as paged:
             whole = self.read_from(recorded)
         records = [item for _, item in self._listed_records()[0]]
-        pull = method_of(whole.bound.stream, "pull")
+        pull = shown_method_name(whole.bound.stream, "pull")
         for path, place in UnpagedLists(recorded, paged, records, self.whole_lists):
             continued = ContinuedList(self.network(), path, place)
             trial = self.read_from(continued)
-            assert continued.is_continued or trial.error is not None or reports_problem(trial, whole), (
+            assert continued.is_continued or trial.error is not None or reports_new_problem(trial, whole), (
                 f"{pull}: the list that {path} answers with is read without its next page: with more elements than an "
                 "answer has, the record would lack some; read it with ctx.api.pages, or name the path in whole_lists "
                 "if the vendor documents that its answer has all elements"
@@ -217,27 +220,27 @@ class HttpStreamContract(StreamContract):
         """A request that is answered with 429 once is repeated."""
         recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
-        pull = method_of(self.example().bound.stream, "pull")
+        pull = shown_method_name(self.example().bound.stream, "pull")
         for number in range(len(recorded.requests)):
-            trial = self.read_from(faulty(self.network(), "429", number, 1))
+            trial = self.read_from(transport_with_faults(self.network(), "429", number, 1))
             where = f"{pull}: request {number + 1} answered with 429 once"
             assert trial.error is None, f"{where}: {trial.error}; send requests with ctx.api, which repeats them"
             assert len(trial.records) == count, f"{where}: {len(trial.records)} of {count} records; catch no error"
 
     def test_a_query_selects_what_is_read(self) -> None:
         """A stream of a GraphQL API reads the same if answers have only the members that its query selects."""
-        selected = SelectedMembers(self.network())
+        selected = SelectedMembersTransport(self.network())
         trial, whole = self.read_from(selected), self.example()
         if not selected.left_out:
             return
-        pull, lacking = method_of(whole.bound.stream, "pull"), ", ".join(selected.left_out[:_SHOWN])
+        pull, lacking = shown_method_name(whole.bound.stream, "pull"), ", ".join(selected.left_out[:_SHOWN])
         text = f"{pull}: the query does not select {lacking}, as the answers of the test have it"
         hint = "select in the query what is read"
         assert trial.error is None, f"{text}, and without it reading fails: {trial.error}; {hint}"
         for one, other in zip(whole.records, trial.records, strict=False):
             what = "record is another one" if one.record.key != other.record.key else "draft is another one"
             is_same = (one.record.key, one.members) == (other.record.key, other.members)
-            assert is_same, f"{text}, and without it the {what}: {place_of(one.record)}; {hint}"
+            assert is_same, f"{text}, and without it the {what}: {shown_record_place(one.record)}; {hint}"
         assert len(trial.records) == len(whole.records), f"{text}, and without it records are missing; {hint}"
         cursor = whole.bound.stream.cursor
         if cursor is not None:
@@ -252,17 +255,18 @@ class HttpStreamContract(StreamContract):
         recorded = RequestRecorder(self.network())
         self.read_from(recorded)
         for request in recorded.requests:
-            found = descending_order(request, declared.column)
+            found = find_descending_order(request, declared.column)
             assert found is None, (
-                f"{self._method('pull')}: a request asks for the newest change first, by {found}, and the cursor says "
+                f"{self._shown_method_name('pull')}: a request asks for the newest change first, by {found}, and the "
+                "cursor says "
                 "that the source is sorted by it, ascending; ask for the oldest change first, or declare sorted=False"
             )
 
     def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
         """Records that are read after a cursor have no lower value, and each cursor is a value that was read."""
-        batches = list(self._batches())
+        batches = list(self._read_batches_with_cursors())
         self._last_cursor(batches)
-        pull, declared = self._method("pull"), self._bound_stream().stream.cursor
+        pull, declared = self._shown_method_name("pull"), self._bound_stream().stream.cursor
 
         def listed(name: str) -> set[str]:
             return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
@@ -282,7 +286,9 @@ class HttpStreamContract(StreamContract):
                 is_listed = cursor in read or (bool(self.filters_on) and cursor in listed(name))
                 hint = "take the latest value of the batch, of a source that is asked to sort by it"
                 assert is_listed, f"{message} is ahead of the records that were read; {hint}"
-                is_lowest = all(_is_not_before(value, cursor, declared if is_declared else None) for value in later)
+                is_lowest = all(
+                    _is_cursor_not_before(value, cursor, declared if is_declared else None) for value in later
+                )
                 assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
@@ -290,20 +296,23 @@ class HttpStreamContract(StreamContract):
         records with the cursor's value are not dropped. With an earlier time as the cursor, they contain that. A source
         that cannot be asked so may be read until a record from before the cursor.
         """
-        batches = list(self._batches())
-        cursor = self._next_since(batches)
+        batches = list(self._read_batches_with_cursors())
+        cursor = self._cursor_of_next_run(batches)
         first, second = RequestRecorder(self.network()), RequestRecorder(self.network())
         self.read_from(first)
         trial = self.read_from(second, cursor)
-        pull, hint = method_of(trial.bound.stream, "pull"), "ask for what changed from since on, that value included"
+        pull, hint = (
+            shown_method_name(trial.bound.stream, "pull"),
+            "ask for what changed from since on, that value included",
+        )
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
-        self._check_read_again(trial, cursor, batches)
+        self._check_records_since_cursor_read(trial, cursor, batches)
         earlier = _days_before(cursor)
         if {*second.requests} < {*first.requests}:  # reading ends at a record from before the cursor
             if earlier is not None:
-                self._check_read_again(self.read_from(self.network(), earlier), earlier, batches)
+                self._check_records_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
             return
         self._check_cursor_requested(
             pull, cursor, [request for request in second.requests if request not in first.requests]
@@ -313,13 +322,16 @@ class HttpStreamContract(StreamContract):
             self.read_from(third, earlier)
             self._check_cursor_requested(pull, earlier, third.requests)
 
-    def _check_read_again(self, trial: Trial, cursor: str, batches: Sequence[tuple[str | None, list[Any]]]) -> None:
+    def _check_records_since_cursor_read(
+        self, trial: Trial, cursor: str, batches: Sequence[tuple[str | None, list[Any]]]
+    ) -> None:
         """Check that *trial*, which continues from *cursor*, has read the records from there on."""
-        read, declared, of_records = _rows_of(trial), trial.bound.stream.cursor, _rows_of(self.example())
+        read, declared, of_records = _json_rows(trial), trial.bound.stream.cursor, _json_rows(self.example())
         for item in (each for _, items in batches for each in items if each in of_records):  # and no filter leaves out
-            if cursor in map(str, item.values()) if declared is None else _is_listed(declared, cursor, item):
+            if cursor in map(str, item.values()) if declared is None else _is_listed_since(declared, cursor, item):
                 assert item in read, (
-                    f"{method_of(trial.bound.stream, 'pull')}: a record whose value equals the cursor is not read "
+                    f"{shown_method_name(trial.bound.stream, 'pull')}: a record whose value equals the cursor is not "
+                    "read "
                     "again, or a later one; ask for what changed from since on, that value included"
                 )
 
@@ -344,7 +356,7 @@ class HttpStreamContract(StreamContract):
         return {
             urlsplit(url).path
             for (_, url, _), body in zip(recorded.requests, recorded.answers, strict=True)
-            for page in [_json(body)]
+            for page in [_json_or_none(body)]
             for each in record_lists(page)
             if any(item in records for item in each.records(page))
         }
@@ -353,13 +365,15 @@ class HttpStreamContract(StreamContract):
         """Yield that no two records have one value of the cursor, if it is a member of them, that a wrong parameter is
         not seen, and that another member looks like the time of the last change.
         """
-        batches, declared = list(self._batches()), self._bound_stream().stream.cursor
+        batches, declared = list(self._read_batches_with_cursors()), self._bound_stream().stream.cursor
         cursors = {cursor for cursor, _ in batches if cursor is not None}
-        values = Counter(text for _, items in batches for item in items for text in _texts_of(item) if text in cursors)
+        values = Counter(
+            text for _, items in batches for item in items for text in _member_texts(item) if text in cursors
+        )
         if values and max(values.values()) < 2:
             yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
         if declared is not None:
-            for name in _later_changes(declared, [item for _, items in batches for item in items]):
+            for name in _members_with_later_times(declared, [item for _, items in batches for item in items]):
                 yield (
                     f"{name} is later than the cursor {declared.column}: whether the source lists by it, as the time "
                     "of the last change, would not be seen"
@@ -369,7 +383,7 @@ class HttpStreamContract(StreamContract):
 
     # ---- where records are in pages
 
-    def _batches(self) -> Iterator[tuple[str | None, list[Any]]]:
+    def _read_batches_with_cursors(self) -> Iterator[tuple[str | None, list[Any]]]:
         """Yield the JSON objects of each batch, and the cursor or checkpoint after it."""
         bound, read = self._bound_stream(), list[tuple[str | None, list[Any]]]()
         declared = bound.stream.cursor
@@ -391,25 +405,27 @@ class HttpStreamContract(StreamContract):
             return cursors[-1]
         raise SkipTest("no batch of the example has a cursor or a checkpoint, and no cursor sorts the source")
 
-    def _next_since(self, batches: Sequence[tuple[str | None, list[Any]]]) -> str:
+    def _cursor_of_next_run(self, batches: Sequence[tuple[str | None, list[Any]]]) -> str:
         """Return the argument of `pull` in the run after one that reads everything."""
         since = None if self._bound_stream().stream.cursor is None else self._since_of_next_run(self._bound_stream())
         return since or self._last_cursor(batches)
 
-    def _cursor_predicate(self, since: str) -> Callable[[Any], bool] | None:
+    def _listed_since_predicate(self, since: str) -> Callable[[Any], bool] | None:
         """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
         stream = self._bound_stream().stream
         declared = stream.cursor
         if declared is not None:
-            places, pages = self._listed_records()[1], [_exact(page) for page in self.pages]
+            places, pages = self._listed_records()[1], [_with_exact_numbers(page) for page in self.pages]
             assert any(_has_cursor_member(declared, place, pages) for place in places), (
                 f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
                 f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
             )
             return partial(_is_not_before_cursor, declared, since)
-        items = [item for _, items in self._batches() for item in items]
+        items = [item for _, items in self._read_batches_with_cursors() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
-        return (lambda item: all(_is_not_before(str(item.get(name)), since) for name in names)) if names else None
+        return (
+            (lambda item: all(_is_cursor_not_before(str(item.get(name)), since) for name in names)) if names else None
+        )
 
     def _bound_stream(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
@@ -418,12 +434,12 @@ class HttpStreamContract(StreamContract):
         """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain
         them: as they are read or, if no row is what the API lists, those without which records are missing.
         """
-        read = [item for _, items in self._batches() for item in items]
-        exact = [_exact(page) for page in self.pages]
+        read = [item for _, items in self._read_batches_with_cursors() for item in items]
+        exact = [_with_exact_numbers(page) for page in self.pages]
         found = {
             each for page in exact for each in record_lists(page) if any(item in read for item in each.records(page))
         }
-        places = {each for each in found if not each.inner} or found or {*self._needed_places(exact)}
+        places = {each for each in found if not each.inner} or found or {*self._indispensable_record_lists(exact)}
         assert places, "no list in `pages` contains what is read: records do not change when lists of `pages` are empty"
         listed = [
             (number, item)
@@ -433,39 +449,41 @@ class HttpStreamContract(StreamContract):
         ]
         return listed, places
 
-    def _needed_places(self, exact: Sequence[Any]) -> Iterator[RecordList]:
+    def _indispensable_record_lists(self, exact: Sequence[Any]) -> Iterator[RecordList]:
         """Yield the lists without which records are missing, with the place of records that have the cursor."""
-        keys, cursor = _keys_of(self.example()), self._bound_stream().stream.cursor
+        keys, cursor = _record_keys(self.example()), self._bound_stream().stream.cursor
         known = {each for page in exact for each in record_lists(page) if each.elements(page)}
         for place in (each for each in known if not each.inner):
             emptied = without_records(self.pages, [place], lambda _: False)
-            if keys - _keys_of(self.read_from(self.transport(emptied))):
+            if keys - _record_keys(self.read_from(self.transport(emptied))):
                 inner = [each for each in known if each.path == place.path and _has_cursor_member(cursor, each, exact)]
                 yield min(inner, key=lambda each: len(each.inner), default=place)
 
-    def _read_with(self, places: set[RecordList], is_kept: Callable[[Any], bool]) -> Trial:
+    def _read_filtered_pages(self, places: set[RecordList], is_kept: Callable[[Any], bool]) -> Trial:
         return self.read_from(self.transport(without_records(self.pages, places, is_kept)))
 
     def _read_without(self, item: Any) -> Trial:
-        wanted = _exact(item)
-        return self._read_with(self._listed_records()[1], lambda each: _exact(each) != wanted)
+        wanted = _with_exact_numbers(item)
+        return self._read_filtered_pages(self._listed_records()[1], lambda each: _with_exact_numbers(each) != wanted)
 
-    def _is_read(self, item: Any, keys: set[str], places: set[RecordList]) -> bool:
+    def _is_read_or_filtered(self, item: Any, keys: set[str], places: set[RecordList]) -> bool:
         """Return whether a listed record is read, or left out as `filters_on` permits.
 
         What is read when it is listed alone must also be read among the others.
         """
-        alone = self._read_with(places, _equals(item))
+        alone = self._read_filtered_pages(places, _equality_predicate(item))
         if _count_rows(alone):  # without a key, if a filter of the stream counts it
-            return _keys_of(alone) <= keys
+            return _record_keys(alone) <= keys
         if alone.error is not None:  # it needs others, which are read with it
-            return bool(keys - _keys_of(self._read_without(item)))
+            return bool(keys - _record_keys(self._read_without(item)))
         return bool(self.filters_on)
 
     def _first_read(self) -> tuple[int, RecordList, int, Any]:
         """Return page, path of the list, index and object of the first record that is not left out."""
-        keys = _keys_of(self.example())
-        found = next((each for each in self._items_of_pages() if keys - _keys_of(self._read_without(each[3]))), None)
+        keys = _record_keys(self.example())
+        found = next(
+            (each for each in self._items_of_pages() if keys - _record_keys(self._read_without(each[3]))), None
+        )
         return found or next(self._items_of_pages())
 
     def _may_decide_filter(self, change: str) -> bool:
@@ -478,12 +496,12 @@ class HttpStreamContract(StreamContract):
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
-        alone = self._read_with(places, _equals(item))
-        before, keys = {text for tried in alone.records for text in _texts(tried)}, _keys_of(alone)
+        alone = self._read_filtered_pages(places, _equality_predicate(item))
+        before, keys = {text for tried in alone.records for text in _json_texts(tried)}, _record_keys(alone)
         for form in forms:
-            pages = without_records(self.pages, places, _equals(item))
+            pages = without_records(self.pages, places, _equality_predicate(item))
             place, first = next((each, found) for page in pages for each in places if (found := each.elements(page)))
-            first[0] = place.with_record(first[0], form)
+            first[0] = place.element_with_record(first[0], form)
             records = self.read_from(self.transport(pages)).records
             if len(records) == 1 and {records[0].record.key} == keys and records[0].record.row.get(JSON) not in before:
                 return form, records[0].record.key, records[0].record.row.get(JSON)
@@ -498,18 +516,18 @@ class HttpStreamContract(StreamContract):
                     yield number, place, index, item
 
 
-def _exact(value: Any) -> Any:
+def _with_exact_numbers(value: Any) -> Any:
     """Return *value* as it is read: with the digits of its numbers in place of floats."""
     if isinstance(value, dict):
-        return {name: _exact(inner) for name, inner in value.items()}
+        return {name: _with_exact_numbers(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_exact(inner) for inner in value]
+        return [_with_exact_numbers(inner) for inner in value]
     return exact_json.loads(json.dumps(value)) if isinstance(value, float) else value
 
 
-def _equals(item: Any) -> Callable[[Any], bool]:
-    wanted = _exact(item)
-    return lambda each: bool(_exact(each) == wanted)
+def _equality_predicate(item: Any) -> Callable[[Any], bool]:
+    wanted = _with_exact_numbers(item)
+    return lambda each: bool(_with_exact_numbers(each) == wanted)
 
 
 def _has_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
@@ -518,7 +536,7 @@ def _has_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence
     return cursor is not None and any(column_text(at_path(item, cursor.column)) is not None for item in records)
 
 
-def _json(body: bytes) -> Any:
+def _json_or_none(body: bytes) -> Any:
     try:
         return exact_json.loads(body)
     except ValueError:
@@ -529,24 +547,24 @@ def _objects(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
 
 
-def _texts_of(item: Any) -> set[str]:
+def _member_texts(item: Any) -> set[str]:
     return {str(value) for value in item.values()} if isinstance(item, dict) else set()
 
 
-def _rows_of(trial: Trial) -> list[Any]:
-    return [exact_json.loads(text) for tried in trial.records for text in _texts(tried)]
+def _json_rows(trial: Trial) -> list[Any]:
+    return [exact_json.loads(text) for tried in trial.records for text in _json_texts(tried)]
 
 
-def _texts(tried: TriedRecord) -> list[str]:
+def _json_texts(tried: TriedRecord) -> list[str]:
     """Return the object of each row of a record: of several, if the stream has grouped them."""
     return [row.get(JSON) or "null" for row in tried.record.rows]
 
 
 def _values(trial: Trial, column: str) -> list[str | None]:
-    return [column_text(at_path(row, column)) for row in _rows_of(trial)]
+    return [column_text(at_path(row, column)) for row in _json_rows(trial)]
 
 
-def _keys_of(trial: Trial) -> set[str]:
+def _record_keys(trial: Trial) -> set[str]:
     return {tried.record.key for tried in trial.records}
 
 
@@ -555,12 +573,12 @@ def _count_rows(trial: Trial) -> int:
     return sum(len(tried.record.rows) for tried in trial.records) + trial.filtered.total() + trial.deleted
 
 
-def _is_sorted(trial: Trial) -> bool:
+def _has_sorted_cursor(trial: Trial) -> bool:
     cursor = trial.bound.stream.cursor
     return cursor is not None and cursor.sorted
 
 
-def _is_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bool:
+def _is_cursor_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bool:
     """Compare two cursors as they are *declared*, else as numbers or instants if both are, else as texts."""
     if declared is not None:
         return _is_not_before_cursor(declared, cursor, {declared.column: text})
@@ -572,7 +590,7 @@ def _is_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bo
 
 def _days_before(cursor: str) -> str | None:
     """Return an instant two days before one that is a cursor, in the same form; None for other cursors."""
-    if instant_of(cursor) is None:
+    if parse_instant(cursor) is None:
         return None
     try:
         return f"{date.fromisoformat(cursor[:_DATE]) - _EARLIER}{cursor[_DATE:]}"
@@ -580,7 +598,7 @@ def _days_before(cursor: str) -> str | None:
         return None
 
 
-def _is_listed(cursor: Cursor, since: str, item: Any) -> bool:
+def _is_listed_since(cursor: Cursor, since: str, item: Any) -> bool:
     """Return whether a source lists a record when it is asked for what changed from *since*, an argument of `pull`."""
     asked = Cursor(column=cursor.column, as_="instant") if cursor.as_ == "instant" else cursor  # ISO 8601 in any case
     try:
@@ -590,11 +608,11 @@ def _is_listed(cursor: Cursor, since: str, item: Any) -> bool:
         return False
 
 
-def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
+def _members_with_later_times(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
     """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
     names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
     for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):
-        pairs = [[instant_of(column_text(at_path(item, each))) for each in (name, cursor.column)] for item in items]
+        pairs = [[parse_instant(column_text(at_path(item, each))) for each in (name, cursor.column)] for item in items]
         known = [(change, own) for change, own in pairs if change is not None and own is not None]
         if any(change > own for change, own in known) and all(change >= own for change, own in known):
             yield name
@@ -602,8 +620,8 @@ def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
 
 def _is_not_before_cursor(cursor: Cursor, since: str, item: Any) -> bool:
     try:
-        return cursor.position({cursor.column: column_text(at_path(_exact(item), cursor.column))}) >= cursor.position(
-            {cursor.column: since}
-        )
+        return cursor.position(
+            {cursor.column: column_text(at_path(_with_exact_numbers(item), cursor.column))}
+        ) >= cursor.position({cursor.column: since})
     except RecordError:
         return True

@@ -11,7 +11,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.testing.schema_drift_variants import Path, changed, is_number, paths, value_at, with_object, written_as
+from crossdock.testing.schema_drift_variants import (
+    Path,
+    copy_with_change,
+    is_number,
+    number_written_like,
+    record_with_object,
+    value_at,
+    value_paths,
+)
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, Record
 
@@ -34,15 +42,18 @@ class LongerList(Struct, frozen=True):
     def count(self) -> int:
         return len(self.elements)
 
-    def with_number(self, number: Decimal, more: int, index: int) -> Record:
+    def record_with_more_elements(self, number: Decimal, more: int, index: int) -> Record:
         """Return the record with *more* elements, of which the one at *index* has *number*.
 
         Elements are told apart by what tells apart those of the example.
         """
-        differing = [path for path in paths(self.elements[-1]) if self._differs(path)]
-        elements = [*self.elements, *(_changed_copy(self.elements[-1], differing, each) for each in range(1, more + 1))]
-        written = written_as(value_at(elements[index], self.number), number)
-        elements[index] = changed(elements[index], self.number, written)
+        differing = [path for path in value_paths(self.elements[-1]) if self._differs(path)]
+        elements = [
+            *self.elements,
+            *(_distinguishable_copy(self.elements[-1], differing, each) for each in range(1, more + 1)),
+        ]
+        written = number_written_like(value_at(elements[index], self.number), number)
+        elements[index] = copy_with_change(elements[index], self.number, written)
         return self._with(elements)
 
     def _differs(self, path: Path) -> bool:
@@ -63,7 +74,7 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
 def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[[list[Any]], Record]]]:
     """Yield the place of each list of a JSON record, its elements, and a function that replaces them."""
     item = exact_json.loads(record.row.get(JSON) or "null")
-    for path in paths(item):
+    for path in value_paths(item):
         elements = value_at(item, path)
         if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
             yield f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path)
@@ -72,24 +83,24 @@ def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[
 def _variants_of_list(
     place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]
 ) -> Iterator[LongerList]:
-    for path in paths(elements[0]):
+    for path in value_paths(elements[0]):
         if is_number(value_at(elements[0], path)) and is_number(value_at(elements[-1], path)):
             yield LongerList(place, elements, path, with_elements)
 
 
 def _with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
-    return with_object(record, changed(item, path, elements))
+    return record_with_object(record, copy_with_change(item, path, elements))
 
 
 def _with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:
     return replace(record, rows=tuple(rows), lines=tuple(range(1, len(rows) + 1)))
 
 
-def _changed_copy(element: Any, differing: Sequence[Path], number: int) -> Any:
+def _distinguishable_copy(element: Any, differing: Sequence[Path], number: int) -> Any:
     made = copy.deepcopy(element)
     for path in differing:
         value = value_at(made, path)
         if isinstance(value, bool):
             continue
-        made = changed(made, path, f"{value}-{number}" if isinstance(value, str) else value + number)
+        made = copy_with_change(made, path, f"{value}-{number}" if isinstance(value, str) else value + number)
     return made

@@ -19,13 +19,25 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
-from crossdock.runs.planning.draft_records import draft_of_record
-from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.testing.connector_under_test import (
+    StreamUnderTest,
+    shown_key,
+    shown_method_name,
+    shown_record_place,
+    stated_key_text,
+)
+from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated_members
-from crossdock.testing.expected_members import mismatch, stated_names
+from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
 from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
-from crossdock.testing.schema_drift_variants import drift_variants, numbers_in, paths, value_at, with_numbers
+from crossdock.testing.schema_drift_variants import (
+    drift_variants,
+    numbers_in,
+    replaceable_numbers,
+    value_at,
+    value_paths,
+)
 from crossdock.values.records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
@@ -58,7 +70,7 @@ class MappingContract(StreamUnderTest):
     def test_drafts_are_as_expected(self) -> None:
         """The drafts have the members that `expects` states. No other test knows what a record means."""
         trial = self.example()
-        to_resource = method_of(trial.bound.stream, "to_resource")
+        to_resource = shown_method_name(trial.bound.stream, "to_resource")
         drafts = {tried.record.key: tried.members for tried in trial.records}
         problems = {tried.record.key: tried.problem for tried in trial.records if tried.problem is not None}
         if not self.expects:
@@ -68,14 +80,14 @@ class MappingContract(StreamUnderTest):
                 f"as the vendor means it: expects = {{{shown_key(next(iter(drafts)))}: {{...}}}}"
             )
         for key, wanted in self.expects.items():
-            text = text_of_key(key, drafts)
-            known, pull = ", ".join(map(shown_key, [*drafts][:_SHOWN])), method_of(trial.bound.stream, "pull")
+            text = stated_key_text(key, drafts)
+            known, pull = ", ".join(map(shown_key, [*drafts][:_SHOWN])), shown_method_name(trial.bound.stream, "pull")
             assert text in drafts, (
                 f"expects states a record {shown_key(text)}, which {pull} does not read; it reads {known}; look for "
                 "the record in the example, and at the key of the stream"
             )
             assert text not in problems, f"{to_resource}, record {shown_key(text)}: there is no draft: {problems[text]}"
-            wrong = mismatch(wanted, drafts[text])
+            wrong = first_mismatch(wanted, drafts[text])
             assert not wrong, f"{to_resource}, record {shown_key(text)}: {wrong}"
 
     def test_the_example_can_show_bugs(self) -> None:
@@ -83,9 +95,9 @@ class MappingContract(StreamUnderTest):
         trial = self.example()
         drafts = [tried.members for tried in trial.records if tried.members is not None]
         found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
-        if self.expects and (names := unstated_members(drafts, stated_names(self.expects.values()))):
+        if self.expects and (names := unstated_members(drafts, stated_member_names(self.expects.values()))):
             found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
-        found += _one_sided_choices(trial.bound, [tried.record for tried in trial.records])
+        found += _choices_by_position(trial.bound, [tried.record for tried in trial.records])
         found += self.other_gaps()
         if found:
             raise SkipTest(
@@ -99,26 +111,29 @@ class MappingContract(StreamUnderTest):
     def test_the_mapping_is_pure(self) -> None:
         """A draft depends on its record alone: not on other records, their order, the time or the time zone."""
         bound, records = self.example_records()
-        expected = [_mapped(bound, record) for record in records]
+        expected = [_draft_or_problem(bound, record) for record in records]
         for record in records:
             for _, changed in drift_variants(record):
-                _mapped(bound, changed)  # a mapping that keeps records now keeps others
-        again = [_mapped(bound, record) for record in reversed(records)][::-1]
-        own = method_of(bound.stream, "to_resource")
+                _draft_or_problem(bound, changed)  # a mapping that keeps records now keeps others
+        again = [_draft_or_problem(bound, record) for record in reversed(records)][::-1]
+        own = shown_method_name(bound.stream, "to_resource")
         hint = "use nothing but the record: no clock, no attribute that changes, no other record"
         for record, one, other in zip(records, expected, again, strict=True):
-            assert one == other, f"{own}, {place_of(record)}: mapped twice, the drafts differ; {hint}"
+            assert one == other, f"{own}, {shown_record_place(record)}: mapped twice, the drafts differ; {hint}"
         fresh = bound_stream(self.connector, bound.context, self.stream)
         for record, one in zip(records, expected, strict=True):
-            is_same = one == _mapped(fresh, record)
-            assert is_same, f"{own}, {place_of(record)}: a new instance of the stream maps it differently; {hint}"
+            is_same = one == _draft_or_problem(fresh, record)
+            assert is_same, (
+                f"{own}, {shown_record_place(record)}: a new instance of the stream maps it differently; {hint}"
+            )
         for zone in _ZONES:
-            with _time_zone(zone):
+            with _process_time_zone(zone):
                 for record, one in zip(records, expected, strict=True):
-                    is_same = one == _mapped(bound, record)
+                    is_same = one == _draft_or_problem(bound, record)
                     zones = "read times with record.instant, and give the zone of those without an offset"
                     assert is_same, (
-                        f"{own}, {place_of(record)}: the draft depends on the time zone of the machine; {zones}"
+                        f"{own}, {shown_record_place(record)}: the draft depends on the time zone of the machine; "
+                        f"{zones}"
                     )
 
     def test_drift_of_a_record_never_breaks_the_mapping(self) -> None:
@@ -126,55 +141,59 @@ class MappingContract(StreamUnderTest):
         `RecordError`.
         """
         bound, records = self.example_records()
-        own = method_of(bound.stream, "to_resource")
+        own = shown_method_name(bound.stream, "to_resource")
         for record in records:
             for change, changed in drift_variants(record):
-                made = _mapped(bound, changed)
+                made = _draft_or_problem(bound, changed)
                 if isinstance(made, _Problem):
                     text = (
-                        f"{own}, {place_of(record)} with {change}: {made.text}; read it with a method of the record, or"
+                        f"{own}, {shown_record_place(record)} with {change}: {made.text}; read it with a method of "
+                        "the record, or"
                     )
                     assert made.code != "mapping_failed", f"{text} raise RecordError"
                 if change == "an unknown member":
-                    is_same = made == _mapped(bound, record)
-                    assert is_same, f"{own}, {place_of(record)}: the draft changes with {change}; read members by name"
+                    is_same = made == _draft_or_problem(bound, record)
+                    assert is_same, (
+                        f"{own}, {shown_record_place(record)}: the draft changes with {change}; read members by name"
+                    )
 
     def test_numbers_are_exact(self) -> None:
         """A number of a record that its draft shows has all its digits, also if it has 19 of them, or is rounded to
         `decimals`.
         """
         bound, records = self.example_records()
-        own = method_of(bound.stream, "to_resource")
+        own = shown_method_name(bound.stream, "to_resource")
         hint = "use record.decimal or Decimal(text), never float; if the source rounds its sums, set decimals"
         wanted = {_LONG} if self.decimals is None else {_LONG, round(_LONG, self.decimals)}
         for record in records:
-            before = _numbers(_mapped(bound, record))
-            for place, with_number in with_numbers(record):
-                if _SHORT in before or _SHORT not in _numbers(_mapped(bound, with_number(_SHORT))):
+            before = _numbers(_draft_or_problem(bound, record))
+            for place, with_number in replaceable_numbers(record):
+                if _SHORT in before or _SHORT not in _numbers(_draft_or_problem(bound, with_number(_SHORT))):
                     continue  # the draft does not show this number
-                longer = _mapped(bound, with_number(_LONG))
+                longer = _draft_or_problem(bound, with_number(_LONG))
                 is_exact = isinstance(longer, _Problem) or not wanted.isdisjoint(_numbers(longer))
-                assert is_exact, f"{own}, {place_of(record)}: {place} loses digits, as in a float; {hint}"
+                assert is_exact, f"{own}, {shown_record_place(record)}: {place} loses digits, as in a float; {hint}"
 
     def test_a_bad_number_is_never_another_number(self) -> None:
         """A number of a record that its draft shows makes a `RecordError` or is left out if it is a text without
         digits: 0 in place of it would be delivered.
         """
         bound, records = self.example_records()
-        own = method_of(bound.stream, "to_resource")
+        own = shown_method_name(bound.stream, "to_resource")
         for record in records:
-            before = _numbers(_mapped(bound, record))
-            for place, with_value in with_numbers(record):
-                shown = _mapped(bound, with_value(_SHORT))
+            before = _numbers(_draft_or_problem(bound, record))
+            for place, with_value in replaceable_numbers(record):
+                shown = _draft_or_problem(bound, with_value(_SHORT))
                 if _SHORT in before or isinstance(shown, _Problem) or _SHORT not in _numbers(shown):
                     continue  # the draft does not show this number
-                made = _mapped(bound, with_value(_NO_NUMBER))
+                made = _draft_or_problem(bound, with_value(_NO_NUMBER))
                 if isinstance(made, _Problem):
                     continue
-                for path in (path for path in paths(shown) if value_at(shown, path) == _SHORT):
+                for path in (path for path in value_paths(shown) if value_at(shown, path) == _SHORT):
                     other = value_at(made, path)
                     assert not numbers_in(other), (
-                        f"{own}, {place_of(record)}: with {_NO_NUMBER!r} as {place}, /{'/'.join(map(str, path))} of "
+                        f"{own}, {shown_record_place(record)}: with {_NO_NUMBER!r} as {place}, "
+                        f"/{'/'.join(map(str, path))} of "
                         f"the draft is {other}; raise RecordError for what is not a number"
                     )
 
@@ -184,16 +203,18 @@ class MappingContract(StreamUnderTest):
         if bound.stream.uses is None:
             return  # any change counts
         for record in records:
-            before, known = _mapped(bound, record), _fingerprints(bound, record)
+            before, known = _draft_or_problem(bound, record), _fingerprints(bound, record)
             numbers = [
-                (f"another number as {place}", with_number(_SHORT)) for place, with_number in with_numbers(record)
+                (f"another number as {place}", with_number(_SHORT))
+                for place, with_number in replaceable_numbers(record)
             ]
             for change, changed in (*drift_variants(record), *numbers):
-                made = _mapped(bound, changed)
+                made = _draft_or_problem(bound, changed)
                 if isinstance(made, _Problem) or made == before:
                     continue
                 assert _fingerprints(bound, changed) != known, (
-                    f"{type(bound.stream).__name__}.uses, {place_of(record)}: with {change} the draft is another one, "
+                    f"{type(bound.stream).__name__}.uses, {shown_record_place(record)}: with {change} the draft is "
+                    "another one, "
                     "and the record does not count as changed, so that it is not sent; name all that the mapping reads"
                 )
 
@@ -202,14 +223,18 @@ class MappingContract(StreamUnderTest):
         makes a `RecordError`.
         """
         bound, records = self.example_records()
-        own = method_of(bound.stream, "to_resource")
+        own = shown_method_name(bound.stream, "to_resource")
         for record in records:
             for each in longer_lists(record):
-                if not _draft_follows_list(bound, each):
+                if not _draft_has_whole_list(bound, each):
                     continue  # the draft has no such list
-                made = [_mapped(bound, each.with_number(number, _MANY, -1)) for number in (_SHORT, _OTHER)]
+                made = [
+                    _draft_or_problem(bound, each.record_with_more_elements(number, _MANY, -1))
+                    for number in (_SHORT, _OTHER)
+                ]
                 assert isinstance(made[0], _Problem) or made[0] != made[1], (
-                    f"{own}, {place_of(record)}: of {each.place} with {_MANY} more elements, the last one is left out "
+                    f"{own}, {shown_record_place(record)}: of {each.place} with {_MANY} more elements, the last one "
+                    "is left out "
                     "of the draft; read all of them, or raise RecordError if they are too many"
                 )
 
@@ -219,7 +244,7 @@ class _Problem(NamedTuple):
     text: str
 
 
-def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
+def _draft_or_problem(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
     try:
         return draft_of_record(bound, record)[0]
     except RecordError as error:
@@ -237,27 +262,27 @@ def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
     return () if isinstance(made, _Problem) else numbers_in(made)
 
 
-def _draft_follows_list(bound: BoundStream, each: LongerList) -> bool:
+def _draft_has_whole_list(bound: BoundStream, each: LongerList) -> bool:
     """Return whether the draft has a list of as many elements as the record's, with a number of its first one."""
     for more in (0, 1):
-        made = _mapped(bound, each.with_number(_SHORT, more, 0))
+        made = _draft_or_problem(bound, each.record_with_more_elements(_SHORT, more, 0))
         if isinstance(made, _Problem) or (more == 0 and each.count == 1):
             continue  # of one element alone, the draft may take only the first one
-        places = [path for path in paths(made) if value_at(made, path) == _SHORT]
+        places = [path for path in value_paths(made) if value_at(made, path) == _SHORT]
         inside = [path[:index] for path in places for index, name in enumerate(path) if isinstance(name, int)]
         if any(len(value_at(made, path)) == each.count + more for path in inside):
             return True
     return False
 
 
-def _one_sided_choices(bound: BoundStream, records: Sequence[Record]) -> Iterator[str]:
+def _choices_by_position(bound: BoundStream, records: Sequence[Record]) -> Iterator[str]:
     """Yield the lists of which the draft shows one element alone that is at the same end in all records."""
     chosen: dict[str, set[str]] = {}
     for record in records:
-        before = _mapped(bound, record)
+        before = _draft_or_problem(bound, record)
         for place, elements, with_elements in lists_of_objects(record):
             without = [with_elements([*elements[:index], *elements[index + 1 :]]) for index in range(len(elements))]
-            used = [index for index, each in enumerate(without) if _mapped(bound, each) != before]
+            used = [index for index, each in enumerate(without) if _draft_or_problem(bound, each) != before]
             if len(elements) > 1 and len(used) == 1:
                 end = {0: "first", len(elements) - 1: "last"}.get(used[0], "")
                 chosen.setdefault(_NUMBERS.sub("/*", place), set()).add(end)
@@ -267,7 +292,7 @@ def _one_sided_choices(bound: BoundStream, records: Sequence[Record]) -> Iterato
 
 
 @contextmanager
-def _time_zone(name: str) -> Iterator[None]:
+def _process_time_zone(name: str) -> Iterator[None]:
     """Set another time zone for the process."""
     try:
         with mock.patch.dict(os.environ, {"TZ": name}):

@@ -26,7 +26,7 @@ class Substitutes:
         self._of_word = dict[str, str]()
         self._avoided = set[str]()
 
-    def avoid(self, text: str) -> None:
+    def avoid_words(self, text: str) -> None:
         """Avoid the words of *text* as substitutes, as far as there are others."""
         self._avoided.update(word.lower() for word in WORD.findall(text))
 

@@ -12,7 +12,7 @@ import pytest
 
 from crossdock.connector import Context
 from crossdock.sandbox import SandboxServer
-from crossdock.testing import connector_context
+from crossdock.testing import context_and_stream_reading
 from crossdock.testing.manual_clock import ManualClock
 
 __all__ = ["clock", "context", "sandbox"]
@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def context(tmp_path: Path, clock: ManualClock) -> Callable[..., Context[Any]]:
     """`crossdock.testing.context` in the test's temporary folder, on its `clock`."""
-    return partial(connector_context.context, folder=tmp_path, clock=clock)
+    return partial(context_and_stream_reading.context, folder=tmp_path, clock=clock)
 
 
 @pytest.fixture
@@ -60,19 +60,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         return
     if any(item.originalname in vars(each) for each in item.cls.__mro__ if each.__module__ in _HOMES):
         item.add_marker(_MARK)
-        if not _is_asked_for(item.config):
+        if not _runs_acceptances(item.config):
             item.add_marker(pytest.mark.skip(reason=f"acceptances run with {_OPTION}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how many acceptances have not run, also if skips are not listed."""
     skipped = [each for each in terminalreporter.getreports("skipped") if _MARK in each.keywords]
-    if skipped and not _is_asked_for(config):
+    if skipped and not _runs_acceptances(config):
         number = "1 acceptance" if len(skipped) == 1 else f"{len(skipped)} acceptances"
         terminalreporter.section("crossdock", yellow=True, bold=True)
         terminalreporter.write_line(f"{number} NOT RUN: syncs with faults and kills. Run all: pytest {_OPTION}")
 
 
-def _is_asked_for(config: pytest.Config) -> bool:
+def _runs_acceptances(config: pytest.Config) -> bool:
     """Return whether acceptances run, as they do with ``-m acceptance``, and if the plugin came after the options."""
     return bool(config.getoption(_OPTION, default=True)) or _MARK in str(config.getoption("markexpr", default=""))

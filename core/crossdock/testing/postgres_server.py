@@ -37,14 +37,14 @@ class PostgresServer(ServerProcess):
     @staticmethod
     def available() -> bool:
         """Return whether PostgreSQL's server programs and a user who may run them exist."""
-        return _program_folder() is not None and (os.getuid() != 0 or _other_user() is not None)
+        return _program_folder() is not None and (os.getuid() != 0 or _unprivileged_user() is not None)
 
     def prepare(self) -> None:
-        if os.getuid() == 0 and (other := _other_user()):
+        if os.getuid() == 0 and (other := _unprivileged_user()):
             self.switch = {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []}
             shutil.chown(self.place, other.pw_uid)
         locale = ("--locale=C", "--encoding=UTF8")
-        self._run("initdb", "-D", str(self.place / "data"), "-U", _USER, "-A", "trust", "--no-sync", *locale)
+        self._run_program("initdb", "-D", str(self.place / "data"), "-U", _USER, "-A", "trust", "--no-sync", *locale)
 
     def command(self) -> list[str]:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -60,10 +60,10 @@ class PostgresServer(ServerProcess):
     def create_database(self) -> str:
         """Create an empty database and return its SQLAlchemy URL."""
         name = f"test_{next(self._numbers)}"
-        self._run("createdb", "-h", self.host, "-p", str(self.port), "-U", _USER, "-w", name)
+        self._run_program("createdb", "-h", self.host, "-p", str(self.port), "-U", _USER, "-w", name)
         return f"postgresql+psycopg://{_USER}@{self.host}:{self.port}/{name}"
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def _run_program(self, program: str, *arguments: str) -> None:
         command = [_program(program), *arguments]
         done = subprocess.run(  # noqa: S603
             command, check=False, capture_output=True, text=True, cwd=self.place, **self.switch
@@ -85,6 +85,6 @@ def _program(name: str) -> str:
     return str((_program_folder() or Path()) / name)
 
 
-def _other_user() -> pwd.struct_passwd | None:
+def _unprivileged_user() -> pwd.struct_passwd | None:
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
     return next((known[name] for name in _OTHER_USERS if name in known), None)

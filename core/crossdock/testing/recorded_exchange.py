@@ -22,9 +22,9 @@ class RecordedExchange:
     Attributes:
         url: The URL without the query.
         params: The parameters of the query, in their order.
-        body: The body of the request; see `body_of`.
+        body: The body of the request; see `body_as_file_members`.
         headers: The headers of the answer.
-        answer: The body of the answer; see `body_of`.
+        answer: The body of the answer; see `body_as_file_members`.
         file: The name of its file; empty before it is written.
     """
 
@@ -78,7 +78,7 @@ def _pairs(items: list[list[str]]) -> Pairs:
     return [(name, value) for name, value in items]
 
 
-def body_of(content: bytes, content_type: str) -> dict[str, Any]:
+def body_as_file_members(content: bytes, content_type: str) -> dict[str, Any]:
     """Return the body of a request or answer as members of a file.
 
     ``json`` is a JSON value, ``lines`` are those of JSON Lines, and ``form`` are the fields of a form. ``left_out``
@@ -107,7 +107,7 @@ def _json_of(text: str) -> dict[str, Any]:
         return {"lines": [readable_json.loads(line) for line in lines]}
 
 
-def content_of(body: Mapping[str, Any]) -> str:
+def text_of_file_members(body: Mapping[str, Any]) -> str:
     if "lines" in body:
         return "".join(f"{readable_json.dumps(line)}\n" for line in body["lines"])
     return readable_json.dumps(body["json"]) if "json" in body else ""

@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 import httpx
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.testing.recorded_exchange import RecordedExchange, body_of
-from crossdock.testing.sensitive_data import PersonalMembers, is_secret
+from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members
+from crossdock.testing.sensitive_data import PersonalMembers, is_secret_name
 from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
 from crossdock.values.local_files import read_regular
 
@@ -47,9 +47,9 @@ def record(
     """
     recording = Recording(folder, personal=personal, secrets=secrets)
     try:
-        yield recording.around(transport)
+        yield recording.recording_transport(transport)
     finally:
-        recording.write()
+        recording.clean_and_write()
 
 
 class Recording:
@@ -85,16 +85,16 @@ class Recording:
             ) from error
 
     @property
-    def requests(self) -> int:
+    def request_count(self) -> int:
         return len(self._exchanges)
 
-    def around(self, transport: httpx.BaseTransport) -> httpx.BaseTransport:
+    def recording_transport(self, transport: httpx.BaseTransport) -> httpx.BaseTransport:
         """Return a transport that records *transport*."""
         return _RecordingTransport(transport, self)
 
-    def learn(self, item: Any, members: Mapping[str, Any]) -> None:
+    def learn_personal_paths(self, item: Any, members: Mapping[str, Any]) -> None:
         """Learn from the record *item* which of its members are in the personal *members* of its draft."""
-        self._members.learn(item, members)
+        self._members.learn_personal_paths(item, members)
 
     def add(self, request: httpx.Request, response: httpx.Response, content: bytes) -> None:
         """Keep an exchange.
@@ -110,10 +110,10 @@ class Recording:
             request.method,
             str(url.copy_with(query=None, fragment=None, userinfo=b"")),
             list(url.params.multi_items()),
-            body_of(request.read(), request.headers.get("content-type", "")),
+            body_as_file_members(request.read(), request.headers.get("content-type", "")),
             response.status_code,
-            [(name, value) for name, value in response.headers.multi_items() if _is_kept(name)],
-            body_of(content, response.headers.get("content-type", "")),
+            [(name, value) for name, value in response.headers.multi_items() if _is_recorded_header(name)],
+            body_as_file_members(content, response.headers.get("content-type", "")),
         )
         with self._lock:
             for value in _credentials(request.headers):
@@ -132,16 +132,16 @@ class Recording:
                 )
             self._exchanges.append(exchange)
 
-    def write(self) -> None:
+    def clean_and_write(self) -> None:
         """Write the files, if there was a request.
 
         Raises:
             ConfigError: If they cannot be written.
         """
         for exchange in self._exchanges:
-            self._cleaned(exchange)  # collects
+            self._cleaned_exchange(exchange)  # collects
         self._texts.collecting = False
-        cleaned = [self._cleaned(exchange) for exchange in self._exchanges]
+        cleaned = [self._cleaned_exchange(exchange) for exchange in self._exchanges]
         self.replaced = len(self._texts.replaced)
         try:
             for number, exchange in enumerate(cleaned, 1):
@@ -154,7 +154,7 @@ class Recording:
                 f"cannot be written: {error.strerror}", where=str(self.folder), code="file_unwritable"
             ) from error
 
-    def _cleaned(self, exchange: RecordedExchange) -> RecordedExchange:
+    def _cleaned_exchange(self, exchange: RecordedExchange) -> RecordedExchange:
         texts = self._texts
         segments = exchange.path.split("/")
         path = "/".join(quote(texts.clean_text(unquote(segment)), safe="()@:!$&'*+,;=~") for segment in segments)
@@ -204,14 +204,14 @@ def _downloaded(path: Path) -> bytes:
         ) from None
 
 
-def _is_kept(name: str) -> bool:
-    return name not in _OF_TRANSFER | _CHALLENGES and not is_secret(name)
+def _is_recorded_header(name: str) -> bool:
+    return name not in _OF_TRANSFER | _CHALLENGES and not is_secret_name(name)
 
 
 def _credentials(headers: httpx.Headers) -> Iterator[str]:
     """Yield the words of a request's headers that usually have a credential, also those in Base64."""
     for name, value in headers.multi_items():
-        if not is_secret(name):
+        if not is_secret_name(name):
             continue
         words = re.split(r"[\s,;]+", value)
         yield from words

@@ -14,7 +14,7 @@ import httpx
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import MASK
 from crossdock.testing.readable_json import Number
-from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_of, content_of
+from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, text_of_file_members
 from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_parameter
 
 _SHOWN = 60  # characters of a value
@@ -60,7 +60,7 @@ class ReplayTransport(httpx.BaseTransport):
         return [exchange.file for exchange in self._exchanges if exchange.file not in self._used]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        found = self._next_recorded(request)
+        found = self._take_next_exchange(request)
         if "left_out" in found.answer and found.status < 400:
             message = f"the answer in {found.file} was left out of the recording: {found.answer['left_out']}"
             raise NotRecordedError(message, where=str(self._folder))
@@ -68,10 +68,10 @@ class ReplayTransport(httpx.BaseTransport):
         return httpx.Response(
             found.status,
             headers=[(name, value.replace(found.origin, origin)) for name, value in found.headers],
-            content=content_of(found.answer).replace(found.origin, origin).encode(),
+            content=text_of_file_members(found.answer).replace(found.origin, origin).encode(),
         )
 
-    def _next_recorded(self, request: httpx.Request) -> RecordedExchange:
+    def _take_next_exchange(self, request: httpx.Request) -> RecordedExchange:
         asked = {each.file: list(self._differences(each, request)) for each in self._exchanges}
         matching = [each for each in self._exchanges if not asked[each.file]]
         with self._lock:
@@ -84,7 +84,7 @@ class ReplayTransport(httpx.BaseTransport):
             times = "once" if len(matching) == 1 else f"{len(matching)} times"
             message = f"{shown} was recorded {times}, in {matching[-1].file}, and was sent again"
             raise NotRecordedError(message, where=str(self._folder))
-        nearest = min(self._exchanges, key=lambda each: (_distance(each, request), len(asked[each.file])))
+        nearest = min(self._exchanges, key=lambda each: (_path_distance(each, request), len(asked[each.file])))
         message = f"{shown} is not recorded as it was sent"
         hint = f"the nearest request is that in {nearest.file}: {'; '.join(asked[nearest.file])}"
         raise NotRecordedError(message, where=str(self._folder), hint=hint)
@@ -96,7 +96,7 @@ class ReplayTransport(httpx.BaseTransport):
         if not _matches_recorded(unquote(recorded.path), request.url.path):
             yield f"its path is {recorded.path}"
         yield from self._parameter_differences(recorded.params, request.url.params.multi_items())
-        sent = body_of(request.read(), request.headers.get("content-type", ""))
+        sent = body_as_file_members(request.read(), request.headers.get("content-type", ""))
         if "left_out" not in recorded.body:
             yield from _body_differences(recorded.body, sent)
 
@@ -111,7 +111,7 @@ class ReplayTransport(httpx.BaseTransport):
                 yield f"its parameter {name} {_shown_difference(name, before, after)}"
 
 
-def _distance(recorded: RecordedExchange, request: httpx.Request) -> int:
+def _path_distance(recorded: RecordedExchange, request: httpx.Request) -> int:
     """Return 0 for the same path, more for another one."""
     if _matches_recorded(unquote(recorded.path), request.url.path):
         return 0
@@ -136,7 +136,7 @@ def _matches_recorded(recorded: str, sent: str) -> bool:
 
 
 def _shown_difference(name: str, recorded: list[str], sent: list[str]) -> str:
-    if is_secret_parameter(name) or PersonalMembers().kind((name,)) is Kind.PERSONAL:
+    if is_secret_parameter(name) or PersonalMembers().classify_member((name,)) is Kind.PERSONAL:
         return "differs"
     before, after = (", ".join(repr(value[:_SHOWN]) for value in values) for values in (recorded, sent))
     return f"is {before}, and not {after}"

@@ -96,10 +96,10 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield name, str(value)
 
 
-def descending_order(request: tuple[str, str, bytes], column: str) -> str | None:
+def find_descending_order(request: tuple[str, str, bytes], column: str) -> str | None:
     """Return what in a *request* asks for the latest value of *column* first, or None."""
     _, url, body = request
-    asked = GraphQLRequest.of(body)
+    asked = GraphQLRequest.parse_body(body)
     given = _named_values(url, body) if asked is None else ((path[-1], str(value)) for path, value in asked.arguments())
     name = column.rpartition(".")[2]
     for parameter, text in given:
@@ -113,15 +113,15 @@ def descending_order(request: tuple[str, str, bytes], column: str) -> str | None
 def _contains_cursor_value(text: str, cursor: str, zone: str | None) -> bool:
     if cursor in text:
         return True
-    instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor, zone)), None)
+    instant = parse_instant(cursor) or next((moment.earliest for moment in moments_in(cursor, zone)), None)
     if instant is not None:
         if moments := [*moments_in(text, zone)]:
             return any(moment.earliest <= instant <= moment.latest + _BEFORE for moment in moments)
-        return any(_names_day(text, instant + shift) for shift in (-_BEFORE, timedelta(), _ZONES))
+        return any(_mentions_day(text, instant + shift) for shift in (-_BEFORE, timedelta(), _ZONES))
     return cursor.isdigit() and any(0 <= int(cursor) - int(each) <= _NUMBERS for each in _NUMBER.findall(text))
 
 
-def _names_day(text: str, day: datetime) -> bool:
+def _mentions_day(text: str, day: datetime) -> bool:
     """Return whether *text* has the numbers of a day in any order, such as ``02.11.2026`` or ``Mon, 02 Nov 2026``."""
     if f"{day:%Y%m%d}" in text:
         return True
@@ -130,7 +130,7 @@ def _names_day(text: str, day: datetime) -> bool:
     return is_month and day.day in numbers and not {day.year, day.year % 100}.isdisjoint(numbers)
 
 
-def instant_of(text: str | None) -> datetime | None:
+def parse_instant(text: str | None) -> datetime | None:
     """Return the instant that a cursor is; None if it is not one."""
     try:
         moment = datetime.fromisoformat(text or "")

@@ -19,10 +19,10 @@ from crossdock.config.project.connections import BoundStream, Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
-from crossdock.mapping.cursors import Checkpoint
+from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import read_parts, runner
+from crossdock.runs import parts_between_checkpoints, sync_and_replay
 from crossdock.runs.open_records import matching_items
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
@@ -30,10 +30,10 @@ from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import parse_url
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.targets import Target
-from crossdock.testing import given_records, sandbox_effects
-from crossdock.testing.connector_context import bound_stream
+from crossdock.testing import prerequisite_records, sandbox_effects_comparison
+from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.values.records import RawBatch
 from crossdock.values.state_words import BY_URGENCY
 
@@ -49,7 +49,7 @@ Network = Callable[[str | None], "httpx.BaseTransport | None"]
 """Returns the replacement of a stream's network from a cursor on, or from the beginning for None."""
 
 
-def private_file(path: Path, text: str) -> str:
+def write_private_file(path: Path, text: str) -> str:
     """Write *text* to a new file that only this user can read. Return a reference to it, as in a config file."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_text(text, encoding="utf-8")
@@ -77,17 +77,17 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         settings = SandboxSettings(rate_per_min=RATE, burst=BURST)
         return self._opened.enter_context(SandboxServer(self._folder / name, settings))
 
-    def tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
+    def create_tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
         """Create a tenant that has the records to which the drafts of *trial* refer and contribute."""
         self._tenants += 1
-        absent = given_records.absent_records([trial])
+        absent = prerequisite_records.referenced_records_not_created([trial])
         if self._tenants > 1 and any(absent.values()):  # an id belongs to one tenant of a sandbox
             self._opened.close()
             self._server = self._start_sandbox(f"sandbox-{self._tenants}")
         name = f"tenant-{self._tenants}"
         folder = self._folder / name
         folder.mkdir()
-        key = private_file(folder / "api-key", self._server.sandbox.new_key(name))
+        key = write_private_file(folder / "api-key", self._server.sandbox.new_key(name))
         platform = {
             "base_url": self._server.base_url,
             "tenant": name,
@@ -102,9 +102,11 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
             folder / "spool",
             (Connection(context.connection, connector, context.settings, (stream,)),),
         )
-        project.init()
+        project.create_or_upgrade_state()
         made = Tenant(folder, project, context.run.clock.now())
-        given_records.create_given(project, absent, folder / "bindings.csv", at=made.clock.now())
+        prerequisite_records.create_and_bind_prerequisites(
+            project, absent, folder / "bindings.csv", at=made.clock.now()
+        )
         return made
 
 
@@ -130,10 +132,10 @@ class Tenant:
         """
         pull = _ObservedPull(network, most)
         self.clock.advance(_BETWEEN_SYNCS_S)
-        with mock.patch.object(read_parts, "PART_ROWS", 1):
+        with mock.patch.object(parts_between_checkpoints, "PART_ROWS", 1):
             project = structs.replace(self._project, pull=pull)
-            report = runner.sync(
-                project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()
+            report = sync_and_replay.sync(
+                project, [], clock=self.clock, progress=SilentProgress(), interrupt=threading.Event()
             )  # fmt: skip
         self.pulled, self.with_rows = pull.number, pull.with_rows
         return report
@@ -141,13 +143,15 @@ class Tenant:
     def reasons_of_open_records(self) -> list[str]:
         """Return why the first records are not delivered: each with its key, and where in the record the reason is."""
         with self._project.read_state() as tx:
-            items = matching_items(tx, ALL, [each.option for each in BY_URGENCY], _SHOWN)
+            items = matching_items(tx, ALL, [each.option_value for each in BY_URGENCY], _SHOWN)
         places = [f" at {item['pointer']}" if item.get("pointer") else "" for item in items]
         return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 
-    def stored(self) -> Counter[str]:
-        """Return the contents of the platform; see `sandbox_effects.count_stored`."""
-        return sandbox_effects.count_stored(sandbox_effects.list_effects(self._project.platform))
+    def count_stored_records(self) -> Counter[str]:
+        """Return the contents of the platform; see `sandbox_effects.count_stored_records`."""
+        return sandbox_effects_comparison.count_stored_records(
+            sandbox_effects_comparison.list_effects(self._project.platform)
+        )
 
 
 class _ObservedPull:
@@ -158,7 +162,7 @@ class _ObservedPull:
         self.number, self.with_rows = 0, list[int]()
         self._since: str | None = None
 
-    def around(self, stream: Stream[Any]) -> Stream[Any]:
+    def observed_stream(self, stream: Stream[Any]) -> Stream[Any]:
         """Return a copy of *stream* that stops after the given number of batches and checkpoints."""
         read = stream.pull
 
@@ -180,7 +184,7 @@ class _ObservedPull:
         """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
-        from crossdock.testing.authors_transport import AuthorsTransport  # noqa: PLC0415
+        from crossdock.testing.author_transport_errors import AuthorsTransport  # noqa: PLC0415
 
         if self._network(None) is None:
             return None
@@ -199,9 +203,9 @@ class _TestProject(Project, frozen=True):
 
     pull: _ObservedPull | None = None
 
-    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
+    def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         if self.pull is None:
-            return Project.bind(self, wanted, targets=targets, run=run)
+            return Project.bind_streams(self, wanted, targets=targets, run=run)
         run = replace(run, transport=self.pull.transport())
-        bound = Project.bind(self, wanted, targets=targets, run=run)
-        return [structs.replace(each, stream=self.pull.around(each.stream)) for each in bound]
+        bound = Project.bind_streams(self, wanted, targets=targets, run=run)
+        return [structs.replace(each, stream=self.pull.observed_stream(each.stream)) for each in bound]

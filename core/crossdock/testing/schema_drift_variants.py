@@ -30,7 +30,7 @@ def drift_variants(record: Record) -> Iterator[tuple[str, Record]]:
     """Yield each variant of *record*, with a description of the change."""
     if JSON in record.row:
         for change, item in drifted_objects(exact_json.loads(record.row[JSON] or "null")):
-            yield change, with_object(record, item)
+            yield change, record_with_object(record, item)
         return
     for number, row in enumerate(record.rows):
         for name in row:
@@ -43,24 +43,24 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(item, dict):
         return
     yield "an unknown member", {**item, "crossdock_unknown_member": {"a": [None]}}
-    for path in paths(item):
+    for path in value_paths(item):
         place = "/" + "/".join(map(str, path))
         if isinstance(path[-1], str):
-            yield f"{place} missing", changed(item, path, remove=True)
+            yield f"{place} missing", copy_with_change(item, path, remove=True)
         for what, value in _ODD:
-            yield f"{what} as {place}", changed(item, path, value)
+            yield f"{what} as {place}", copy_with_change(item, path, value)
 
 
-def with_object(record: Record, item: Any) -> Record:
+def record_with_object(record: Record, item: Any) -> Record:
     """Return *record* with another object in its first row."""
     return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()}, *record.rows[1:]))
 
 
-def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str], Record]]]:
+def replaceable_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str], Record]]]:
     """Yield the place of each number of *record*, also in texts, with a function that replaces it."""
     if JSON in record.row:
         item = exact_json.loads(record.row[JSON] or "null")
-        for path in paths(item) if isinstance(item, dict) else ():
+        for path in value_paths(item) if isinstance(item, dict) else ():
             if is_number(value_at(item, path)):
                 yield "/" + "/".join(map(str, path)), partial(_with_number, record, item, path)
         return
@@ -71,10 +71,10 @@ def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str]
 
 
 def _with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
-    return with_object(record, changed(item, path, written_as(value_at(item, path), number)))
+    return record_with_object(record, copy_with_change(item, path, number_written_like(value_at(item, path), number)))
 
 
-def written_as(cell: Any, number: Decimal | str) -> Decimal | str:
+def number_written_like(cell: Any, number: Decimal | str) -> Decimal | str:
     """Return *number* in the form of *cell*: as a text if it is one, with a comma if it has one."""
     if not isinstance(cell, str):
         return number
@@ -82,7 +82,7 @@ def written_as(cell: Any, number: Decimal | str) -> Decimal | str:
 
 
 def _with_number_in_cell(record: Record, index: int, name: str, number: Decimal | str) -> Record:
-    return _with_cell(record, index, name, written_as(record.rows[index][name], number))
+    return _with_cell(record, index, name, number_written_like(record.rows[index][name], number))
 
 
 def numbers_in(value: Any) -> set[Decimal]:
@@ -102,13 +102,13 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+def value_paths(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of each value in *value*, at any depth."""
     if path:
         yield path
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in members:
-        yield from paths(inner, (*path, name))
+        yield from value_paths(inner, (*path, name))
 
 
 def value_at(value: Any, path: Path) -> Any:
@@ -121,7 +121,7 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def changed(item: Any, path: Path, value: Any = None, *, remove: bool = False) -> Any:
+def copy_with_change(item: Any, path: Path, value: Any = None, *, remove: bool = False) -> Any:
     made = copy.deepcopy(item)
     parent = value_at(made, path[:-1])
     if remove:

@@ -10,7 +10,7 @@ from string import digits
 from typing import Any
 
 from crossdock.testing.personal_data_substitutes import WORD
-from crossdock.values.addresses import names_secret
+from crossdock.values.web_address_checks import has_secret_parameter
 
 Path = tuple[str, ...]
 """The names that lead to a value, without the indexes of lists."""
@@ -68,26 +68,26 @@ def words_of(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in WORD.findall(_BETWEEN.sub(" ", name)))
 
 
-def is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Return whether a member, parameter or header of this name usually has a credential.
 
     The token of a page is not one.
     """
     words = words_of(name)
     text = "_".join(words)
-    found = names_secret(f"{text}=") or bool(_SECRET.search(" ".join(words)))
+    found = has_secret_parameter(f"{text}=") or bool(_SECRET.search(" ".join(words)))
     return found and _PAGING.isdisjoint(words)
 
 
 def is_secret_parameter(name: str) -> bool:
-    return is_secret(name) or name.lower() in _SECRET_PARAMETERS
+    return is_secret_name(name) or name.lower() in _SECRET_PARAMETERS
 
 
-def is_birth(name: str) -> bool:
+def is_birth_date_name(name: str) -> bool:
     return not _BIRTH.isdisjoint(words_of(name))
 
 
-def is_free_text(name: str) -> bool:
+def is_free_text_name(name: str) -> bool:
     return not _FREE_TEXT.isdisjoint(words_of(name))
 
 
@@ -105,10 +105,10 @@ class PersonalMembers:
         self._names = {words_of(name) for name in names}
         self.learned = set[Path]()
 
-    def is_named(self, name: str) -> bool:
+    def is_declared_personal(self, name: str) -> bool:
         return words_of(name) in self._names
 
-    def kind(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
+    def classify_member(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
         """Return the kind of the member at *path*.
 
         Args:
@@ -119,7 +119,7 @@ class PersonalMembers:
         last = words[-1:] and words[-1]
         if words in self._names or any(path[-len(end) :] == end for end in self.learned):
             return Kind.PERSONAL
-        if outer is Kind.SECRET or is_secret(path[-1]):
+        if outer is Kind.SECRET or is_secret_name(path[-1]):
             return Kind.SECRET
         if " ".join(words[-2:]) in _NAMES:
             return Kind.PERSONAL
@@ -132,33 +132,37 @@ class PersonalMembers:
     def _is_of_person(self, path: Path, words: Path, outer: Kind, siblings: Collection[str]) -> bool:
         around = [*words, *(words_of(path[-2]) if len(path) > 1 else ())]
         is_person = any(word in _PERSONS or word.removesuffix("s") in _PERSONS for word in around)
-        return outer is not Kind.PLAIN or is_person or any(_tells_person(name) for name in siblings)
+        return outer is not Kind.PLAIN or is_person or any(_indicates_person(name) for name in siblings)
 
-    def replaced(self, value: Any, leaf: Leaf, path: Path = ("",), outer: Kind = Kind.PLAIN) -> Any:
+    def replace_leaves(self, value: Any, leaf: Leaf, path: Path = ("",), outer: Kind = Kind.PLAIN) -> Any:
         """Replace each value in *value* that contains no others by the result of *leaf*."""
         if isinstance(value, dict):
             return {
-                name if _IDENTIFIER.fullmatch(name) else leaf(Kind.KEPT, inside, name): self.replaced(
-                    inner, leaf, inside, self.kind(inside, outer, value.keys())
+                name if _IDENTIFIER.fullmatch(name) else leaf(Kind.KEPT, inside, name): self.replace_leaves(
+                    inner, leaf, inside, self.classify_member(inside, outer, value.keys())
                 )
                 for name, inner in value.items()
                 for inside in [(*path, name)]
             }
         if isinstance(value, list):
-            return [self.replaced(inner, leaf, path, outer) for inner in value]
+            return [self.replace_leaves(inner, leaf, path, outer) for inner in value]
         return leaf(outer, path, value)
 
-    def learn(self, item: Any, members: Mapping[str, Any]) -> None:
+    def learn_personal_paths(self, item: Any, members: Mapping[str, Any]) -> None:
         """Add the paths in the record *item* whose values are in the personal *members* of its draft."""
-        texts = {text for text in (_folded(value) for name, value in _leaves(members) if "country" not in name) if text}
+        texts = {
+            text
+            for text in (_normalized_words(value) for name, value in _leaves(members) if "country" not in name)
+            if text
+        }
 
         def compare(kind: Kind, path: Path, value: Any) -> None:
-            text = _folded(value)
+            text = _normalized_words(value)
             is_part = len(text) >= _SHORTEST_PART and kind is not Kind.KEPT and not text.isdecimal()
             if text and (text in texts or (is_part and any(f" {text} " in f" {whole} " for whole in texts))):
                 self.learned.add(path[1:])
 
-        self.replaced(item, compare)
+        self.replace_leaves(item, compare)
 
 
 def _is_personal(words: Path) -> bool:
@@ -166,11 +170,11 @@ def _is_personal(words: Path) -> bool:
     return found and words[-1] not in _KEPT
 
 
-def _tells_person(name: str) -> bool:
-    return _is_personal(words_of(name)) and not is_free_text(name)
+def _indicates_person(name: str) -> bool:
+    return _is_personal(words_of(name)) and not is_free_text_name(name)
 
 
-def _folded(value: Any) -> str:
+def _normalized_words(value: Any) -> str:
     return "" if value is None or isinstance(value, bool) else " ".join(WORD.findall(str(value).lower()))
 
 

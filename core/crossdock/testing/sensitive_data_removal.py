@@ -23,8 +23,8 @@ from crossdock.testing.sensitive_data import (
     Kind,
     Path,
     PersonalMembers,
-    is_birth,
-    is_free_text,
+    is_birth_date_name,
+    is_free_text_name,
     is_secret_parameter,
 )
 
@@ -79,15 +79,15 @@ class SensitiveDataRemover:
         self._collect_value(_from_first_to_last_word(value), _Value.SECRET)
 
     def _collect_personal_value(self, name: str, text: str) -> None:
-        self._substitutes.avoid(text)
-        if is_birth(name):
+        self._substitutes.avoid_words(text)
+        if is_birth_date_name(name):
             self._days.add(text)
         whole = _from_first_to_last_word(text)
         is_distinct = len(whole) >= SHORTEST_VALUE and any(character.isalpha() for character in whole)
         is_distinct |= sum(character.isdigit() for character in whole) >= _SHORTEST_NUMBER
-        if is_distinct and not (is_free_text(name) and len(WORD.findall(whole)) <= 2):
+        if is_distinct and not (is_free_text_name(name) and len(WORD.findall(whole)) <= 2):
             self._collect_value(whole, _Value.WHOLE)
-        is_name = "name" in name.lower() or "@" in text or self._members.is_named(name)
+        is_name = "name" in name.lower() or "@" in text or self._members.is_declared_personal(name)
         for word in WORD.findall(text.partition("@")[0]) if is_name else ():
             if len(word) >= SHORTEST_NAME and word.isalpha():
                 self._collect_value(word, _Value.NAME)
@@ -103,7 +103,7 @@ class SensitiveDataRemover:
 
     def clean_json(self, value: Any) -> Any:
         """Remove secrets and personal data from *value*, which `readable_json.loads` has read."""
-        return self._members.replaced(value, self._clean_leaf)
+        return self._members.replace_leaves(value, self._clean_leaf)
 
     def clean_parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Clean the parameters of a URL or form."""
@@ -112,7 +112,7 @@ class SensitiveDataRemover:
     def _clean_parameter(self, name: str, value: str) -> str:
         if is_secret_parameter(name):
             return self._clean_secret(value)
-        return str(self._clean_leaf(self._members.kind((name,)), (name,), value))
+        return str(self._clean_leaf(self._members.classify_member((name,)), (name,), value))
 
     def _clean_leaf(self, kind: Kind, path: Path, value: Any) -> Any:
         if value is None or isinstance(value, bool) or value == "":
@@ -122,7 +122,7 @@ class SensitiveDataRemover:
         is_time = _TIME.fullmatch(value) is not None
         if kind is Kind.SECRET and not is_time:
             return self._clean_secret(value)
-        if kind in {Kind.PERSONAL, Kind.INHERITED} and (not is_time or is_birth(path[-1])):
+        if kind in {Kind.PERSONAL, Kind.INHERITED} and (not is_time or is_birth_date_name(path[-1])):
             is_word = kind is Kind.INHERITED and _LOWER_WORD.fullmatch(value)
             return value if is_word and self.collecting else self._clean_personal(path[-1], value)
         return value if is_time else self.clean_text(value, names=kind is not Kind.KEPT)
@@ -170,7 +170,7 @@ class SensitiveDataRemover:
         text = self._without_credentials(text)
         if text[:1] in {"{", "["} and depth < _MOST_DEEP:
             try:
-                return readable_json.changed(text, self.clean_json)
+                return readable_json.change_json_text(text, self.clean_json)
             except ValueError:
                 pass
         text = _PARAMETER.sub(self._clean_url_parameter, text)
@@ -191,7 +191,7 @@ class SensitiveDataRemover:
 
     def _clean_url_parameter(self, found: re.Match[str]) -> str:
         name, value = unquote_plus(found["name"]), found["value"]
-        kind = self._members.kind((name,))
+        kind = self._members.classify_member((name,))
         if kind is Kind.SECRET or (is_secret_parameter(name) and found["before"]):
             return f"{found['before']}{found['name']}={self._clean_secret(unquote_plus(value)) if value else ''}"
         if kind is not Kind.PERSONAL or not value:

@@ -123,15 +123,15 @@ class _SshServer(paramiko.ServerInterface):
         return "password,publickey"
 
     def check_auth_password(self, username: str, password: str) -> int:
-        return self._login("password", username, password == self.server.password)
+        return self._check_login("password", username, password == self.server.password)
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return self._login("publickey", username, key == self.server.key)
+        return self._check_login("publickey", username, key == self.server.key)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
         return OPEN_SUCCEEDED
 
-    def _login(self, method: str, user: str, correct: bool) -> int:
+    def _check_login(self, method: str, user: str, correct: bool) -> int:
         self.server.logins.append((method, user))
         if self.server.faults.stall_login:
             self.server.stopping.wait()

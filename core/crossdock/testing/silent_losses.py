@@ -10,7 +10,7 @@ PART = (
 )
 
 
-def lost_silently(trial: Trial, whole: Trial) -> str | None:
+def describe_silent_loss(trial: Trial, whole: Trial) -> str | None:
     """Return what *trial* lacks of the records of *whole* although neither an error nor a record says so, or None."""
     if trial.error is not None:
         return None
@@ -18,18 +18,18 @@ def lost_silently(trial: Trial, whole: Trial) -> str | None:
     if found != wanted:
         return f"{found} of {wanted} records, and no error; catch no error of ctx.api"
     pairs = zip(trial.records, whole.records, strict=True)
-    return PART if any(_differs(*pair) and not _reports_problem(*pair) for pair in pairs) else None
+    return PART if any(_differs(*pair) and not _record_reports_new_problem(*pair) for pair in pairs) else None
 
 
-def reports_problem(trial: Trial, whole: Trial) -> bool:
+def reports_new_problem(trial: Trial, whole: Trial) -> bool:
     """Return whether records of *trial* tell of a problem or of a missing part that those of *whole* do not have."""
-    return any(_reports_problem(*pair) for pair in zip(trial.records, whole.records, strict=False))
+    return any(_record_reports_new_problem(*pair) for pair in zip(trial.records, whole.records, strict=False))
 
 
 def _differs(found: TriedRecord, wanted: TriedRecord) -> bool:
     return (found.record.rows, found.members) != (wanted.record.rows, wanted.members)
 
 
-def _reports_problem(found: TriedRecord, wanted: TriedRecord) -> bool:
+def _record_reports_new_problem(found: TriedRecord, wanted: TriedRecord) -> bool:
     is_refused = found.problem is not None and wanted.problem is None
     return is_refused or found.record.parts != wanted.record.parts

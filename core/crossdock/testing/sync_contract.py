@@ -17,11 +17,11 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.state import Scope
-from crossdock.testing.captured_output import captured
-from crossdock.testing.connector_under_test import method_of
+from crossdock.testing.captured_output import captured_output
+from crossdock.testing.connector_under_test import shown_method_name
 from crossdock.testing.cursor_contract import CursorContract
-from crossdock.testing.given_records import absent_records
-from crossdock.testing.sandbox_effects import describe_differences
+from crossdock.testing.prerequisite_records import referenced_records_not_created
+from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
 if TYPE_CHECKING:
@@ -55,9 +55,13 @@ class SyncContract(CursorContract):
         waits for one that nobody writes.
         """
         trial = self.example()
-        to_resource = method_of(trial.bound.stream, "to_resource")
+        to_resource = shown_method_name(trial.bound.stream, "to_resource")
         own = {(each.resource, each.namespace) for each in self._written_scopes(trial.bound)}
-        absent = {name[:2]: name[2] for name, target_id in absent_records([trial]).items() if target_id is None}
+        absent = {
+            name[:2]: name[2]
+            for name, target_id in referenced_records_not_created([trial]).items()
+            if target_id is None
+        }
         needed = {place: key for place, key in sorted(absent.items()) if place not in own}
         unstated = {place: key for place, key in needed.items() if place not in (self.given or ())}
         if not unstated:
@@ -82,31 +86,31 @@ class SyncContract(CursorContract):
 
     def test_a_second_sync_sends_nothing(self) -> None:
         """Records that have not changed are not sent again, also if the source lists them in another order."""
-        with self._new_tenants() as new_tenant:
+        with self._tenant_factory() as new_tenant:
             tenant = new_tenant()
             first = self._sync(tenant, lambda _: self.network())
             assert first.counters.requests, f"{self._mapping}: the first sync sends nothing"
-            before = tenant.stored()
+            before = tenant.count_stored_records()
             self._check_sends_nothing(tenant, self.network_since)
             self._check_sends_nothing(tenant, lambda _: self.network())
             for network in self.networks_in_another_order():
-                self._check_sends_nothing(tenant, partial(_same_network, network))
-            assert not (wrong := describe_differences(before, tenant.stored())), (
+                self._check_sends_nothing(tenant, partial(_network_for_any_cursor, network))
+            assert not (wrong := describe_differences(before, tenant.count_stored_records())), (
                 f"syncs that send nothing change records:{wrong}"
             )
 
     def test_a_sync_continues_after_any_batch(self) -> None:
         """A run that ends after any batch or checkpoint, and the next one, together deliver what one run delivers."""
-        with self._new_tenants() as new_tenant:
+        with self._tenant_factory() as new_tenant:
             whole = new_tenant()
             self._sync(whole, lambda _: self.network())
-            expected = whole.stored()
+            expected = whole.count_stored_records()
             pull = f"{self._class}.pull"
             for most in _items_to_stop_after(whole.pulled, whole.with_rows):
                 tenant, where = new_tenant(), f"a run that ends after batch or checkpoint {most} of {whole.pulled}"
                 self._sync(tenant, lambda _: self.network(), most=most)
                 self._sync(tenant, self.network_since)
-                wrong = describe_differences(expected, tenant.stored())
+                wrong = describe_differences(expected, tenant.count_stored_records())
                 assert not wrong, (
                     f"{pull}: after {where}, the next one does not deliver the rest; the cursor or checkpoint must not "
                     f"be ahead of what was yielded, and pull must ask from since on, that value included:{wrong}"
@@ -117,14 +121,14 @@ class SyncContract(CursorContract):
     # ---- syncs
 
     @contextmanager
-    def _new_tenants(self) -> Iterator[Callable[[], Tenant]]:
+    def _tenant_factory(self) -> Iterator[Callable[[], Tenant]]:
         """Yield a function that makes a tenant of a new sandbox."""
         folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
         try:
             trial = self.example()
             self._class = type(trial.bound.stream).__name__
-            self._mapping = method_of(trial.bound.stream, "to_resource")
-            _check_that_it_can_be_synced(trial.bound)
+            self._mapping = shown_method_name(trial.bound.stream, "to_resource")
+            _skip_unless_syncable(trial.bound)
             with SandboxSyncs(folder) as syncs:
                 yield lambda: self._new_tenant(syncs, trial)
             with self.in_environment():
@@ -141,7 +145,7 @@ class SyncContract(CursorContract):
 
     def _new_tenant(self, syncs: SandboxSyncs, trial: Trial) -> Tenant:
         with self.in_environment():
-            return syncs.tenant(self.connector, self.new_context(), trial)
+            return syncs.create_tenant(self.connector, self.new_context(), trial)
 
     def _sync(self, tenant: Tenant, network: Network, *, most: int | None = None) -> Report:
         """Sync without an error and without open records, unless it is stopped, and return the report."""
@@ -154,7 +158,7 @@ class SyncContract(CursorContract):
                 failed.append(error)  # it is the test's own, and no failure of the stream
                 raise
 
-        with self.in_environment(), captured() as output:
+        with self.in_environment(), captured_output() as output:
             report = tenant.sync(told, most=most)
         if failed:
             raise failed[0]
@@ -170,7 +174,7 @@ class SyncContract(CursorContract):
         return report
 
 
-def _check_that_it_can_be_synced(bound: BoundStream) -> None:
+def _skip_unless_syncable(bound: BoundStream) -> None:
     """Skip the test, with the reason, for a stream whose syncs need more than one stream and a platform."""
     stream = bound.stream
     if bound.target.name != PLATFORM:
@@ -179,7 +183,7 @@ def _check_that_it_can_be_synced(bound: BoundStream) -> None:
         raise SkipTest("the stream contributes to the origin of what it reads, which another stream has to send first")
 
 
-def _same_network(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
+def _network_for_any_cursor(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
     return network
 
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest, mock
 
 from crossdock.connector import Connector
-from crossdock.testing.crossdock_process import Commands, EndedCommand, module_and_constant_of, write_entry_points
-from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
+from crossdock.testing.crossdock_process import Commands, EndedCommand, find_module_and_constant, write_entry_points
+from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_partner import ExamplePartner
-from crossdock.testing.example_source import SOURCE, example_record, reference_value, without_waits
-from crossdock.testing.graphql_transport import SelectedMembers
-from crossdock.testing.sandbox_effects import describe_differences
-from crossdock.testing.sandbox_syncs import private_file
-from crossdock.testing.synced_platform import connection_config
+from crossdock.testing.example_record_source import SOURCE, example_record, reference_as_json, without_waits
+from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.sandbox_effects_comparison import describe_differences
+from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.testing.sandbox_with_project import connection_config
 from crossdock.testing.target_under_test import TargetUnderTest, json_value
 from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.values import exact_json
@@ -73,39 +73,39 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         import httpx  # noqa: PLC0415  most tests need none
 
         made = ExamplePartner(self)
-        return httpx.MockTransport(made.answer), made.held
+        return httpx.MockTransport(made.answer), made.stored_records
 
     def test_each_record_is_there_once_in_spite_of_faults_and_kills(self) -> None:
         """Disturbed and killed syncs do what one undisturbed sync does, and the next one sends nothing.
 
         The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
-        self._check_that_doubt_ends()
+        self._check_ambiguous_create_rules()
         if left_out := [name for name in self.new_target().resources if name not in self.created]:
             warnings.warn(f"not tested in syncs, since no stream creates them: {', '.join(left_out)}", stacklevel=2)
-        with self._delivery() as calm:
+        with self._new_partner_syncs() as calm:
             self.ends_well("a sync that nothing disturbs", calm.sync(), calm.state_folder)
-            expected, requests = calm.held(), calm.served.requests
+            expected, requests = calm.count_held_records(), calm.served.requests
             total = self.records * len(calm.resources)
             assert expected.total() == total, f"the partner holds {expected.total()} of {total} records"
             if self.left_to_a_person:  # in disturbed syncs, the record that is changed may be in doubt
-                changed, held = self._change_one(calm), calm.held_without_nulls()
+                changed, held = self._change_last_records(calm), calm.count_held_without_nulls()
         random = Random(self.seed)  # noqa: S311  reproducible on purpose
         faults = random.sample(_FAULTS * _ROUNDS, len(_FAULTS) * _ROUNDS)
         if self.left_to_a_person:
-            self._check_doubt(random.randint(1, requests // 3), faults, expected)
+            self._check_disturbed_creates_in_doubt(random.randint(1, requests // 3), faults, expected)
         else:
-            with self._delivery() as disturbed:
-                self._kill_at(random.randint(1, requests // 3), disturbed, answered=False)
-                self._kill_at(1, disturbed, answered=True)
+            with self._new_partner_syncs() as disturbed:
+                self._kill_sync_at_request(random.randint(1, requests // 3), disturbed, answered=False)
+                self._kill_sync_at_request(1, disturbed, answered=True)
                 self._sync_until_delivered(disturbed, faults, expected)
                 self._check_sends_nothing(disturbed)
-                changed, held = self._change_one(disturbed), disturbed.held_without_nulls()
+                changed, held = self._change_last_records(disturbed), disturbed.count_held_without_nulls()
         if changed:
             self._check_updated_as_created(changed, held)
         if self._can_look_up():
-            with self._delivery() as restored:
-                self._sync_with_forgetful_state(restored, expected)
+            with self._new_partner_syncs() as restored:
+                self._sync_after_restored_backup(restored, expected)
 
     def test_a_record_that_is_gone_is_removed_once(self) -> None:
         """A record that its source lists no more is deleted, or cancelled, also if the answer is lost; the others stay,
@@ -115,16 +115,19 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         deleted = [name for name in self.created if "delete" in self.operations(name)]
         if not deleted:
             raise SkipTest("no stream deletes records of this target")
-        with self._delivery() as delivery:
-            delivery.delete_from(deleted)
+        with self._new_partner_syncs() as delivery:
+            delivery.allow_deletes_of(deleted)
             self.ends_well("a sync that nothing disturbs", delivery.sync(), delivery.state_folder)
             for resource in reversed(deleted):  # first those that refer to others
-                before = delivery.held()
+                before = delivery.count_held_records()
                 delivery.left_out.append(resource)
-                delivery.write({})
+                delivery.write_examples({})
                 is_looked_up = target.resources[resource].endpoint.rule("delete") != "park"
                 self._sync_until_delivered(delivery, ["lost"] if is_looked_up else [])
-                counts = (before - delivery.held()).total(), (delivery.held() - before).total()
+                counts = (
+                    (before - delivery.count_held_records()).total(),
+                    (delivery.count_held_records() - before).total(),
+                )
                 assert counts in {(1, 0), (1, 1)}, (  # it is away, or shown as cancelled
                     f"{resource}: when one record is gone, {counts[0]} of those that the partner held are there no "
                     f"more, and {counts[1]} are new; held must list what deletions change"
@@ -136,7 +139,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """The resources whose records streams create."""
         return [name for name in self.new_target().resources if "create" in self.operations(name)]
 
-    def _check_that_doubt_ends(self) -> None:
+    def _check_ambiguous_create_rules(self) -> None:
         target = self.new_target()
         if not self.created:
             raise SkipTest("no stream creates records of this target; test completing them with a partner of your own")
@@ -158,7 +161,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     # ---- disturbances
 
-    def _sync_with_forgetful_state(self, delivery: _PartnerSyncs, expected: Counter[str]) -> None:
+    def _sync_after_restored_backup(self, delivery: _PartnerSyncs, expected: Counter[str]) -> None:
         """Sync with a backup that lacks everything, to a partner without records and to one that has all."""
         for what in ("a sync to a partner without records", "a sync to a partner that has all records"):
             shutil.rmtree(delivery.state_folder)
@@ -166,13 +169,13 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             for command in (("init",), ("state", "restored")):
                 self.ends_well(f"crossdock {' '.join(command)}", delivery.run(*command), delivery.state_folder)
             self.ends_well(f"after a restored backup, {what}", delivery.sync(), delivery.state_folder)
-            wrong = describe_differences(expected, delivery.held())
+            wrong = describe_differences(expected, delivery.count_held_records())
             assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
-    def _kill_at(self, number: int, delivery: _PartnerSyncs, *, answered: bool) -> None:
+    def _kill_sync_at_request(self, number: int, delivery: _PartnerSyncs, *, answered: bool) -> None:
         """Kill a sync when the partner has its next request *number*, or has executed a write if *answered*."""
-        with delivery.served.holding(delivery.served.requests + number, answered=answered):
-            ended = delivery.kill(lambda: delivery.served.is_holding)
+        with delivery.served.hold_request(delivery.served.requests + number, answered=answered):
+            ended = delivery.sync_and_kill(lambda: delivery.served.is_holding)
         self.was_killed(f"request {number} to the partner", ended)
 
     def _sync_until_delivered(
@@ -185,21 +188,21 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", ended)
             runs += 1
         # First, because it says more: records that are there twice also end syncs badly.
-        wrong = "" if expected is None else describe_differences(expected, delivery.held())
+        wrong = "" if expected is None else describe_differences(expected, delivery.count_held_records())
         assert not wrong, f"after disturbed syncs the partner holds something else than after a calm one:{wrong}"
         self.ends_well(f"the last of {runs} disturbed syncs", ended, delivery.state_folder)
         left = delivery.served.faults
         assert not left, f"these faults were not injected, because nothing was sent: {left}"
 
-    def _check_doubt(self, number: int, faults: list[Fault], expected: Counter[str]) -> None:
+    def _check_disturbed_creates_in_doubt(self, number: int, faults: list[Fault], expected: Counter[str]) -> None:
         """Sync to new partners, with a kill or with faults, until nothing is sent. They must hold each record at most
         once, and each that they lack must be in doubt.
         """
         for answered in (False, True):  # a kill leaves all requests that were in flight in doubt
-            with self._delivery() as killed:
-                self._kill_at(number, killed, answered=answered)
+            with self._new_partner_syncs() as killed:
+                self._kill_sync_at_request(number, killed, answered=answered)
                 self._sync_until_only_doubt_is_left(killed, expected)
-        with self._delivery() as disturbed:
+        with self._new_partner_syncs() as disturbed:
             disturbed.served.faults = faults
             self._sync_until_only_doubt_is_left(disturbed, expected)
             left = disturbed.served.faults
@@ -212,60 +215,60 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", delivery.sync())
             sent = delivery.served.requests > before
         assert not sent, f"after {runs} syncs, requests are still sent"
-        wrong = describe_differences(Counter(), delivery.held() - expected)
+        wrong = describe_differences(Counter(), delivery.count_held_records() - expected)
         assert not wrong, f"after disturbed syncs the partner holds what a calm one does not make:{wrong}"
         streams = {f"{_EXAMPLES}.{resource}" for resource in self.left_to_a_person}
         listed = json.loads(delivery.run("records", "list", "--json").output)
         others = [
             f"{each['stream']} {each['key']}: {each['why']}"
             for each in listed
-            if each["stream"] not in streams or each["state"] != RecordState.IN_DOUBT.option
+            if each["stream"] not in streams or each["state"] != RecordState.IN_DOUBT.option_value
         ]
         assert not others, f"records are open that are not left to a person: {'; '.join(others)}"
-        lacking = (expected - delivery.held()).total()
+        lacking = (expected - delivery.count_held_records()).total()
         assert 0 < len(listed) >= lacking, f"the partner lacks {lacking} records, of which {len(listed)} are in doubt"
 
     def _check_sends_nothing(self, delivery: _PartnerSyncs) -> None:
-        before, held = delivery.served.requests, delivery.held()
+        before, held = delivery.served.requests, delivery.count_held_records()
         self.ends_well("a sync after the last one", delivery.sync(), delivery.state_folder)
         sent = delivery.served.requests - before
         assert not sent, f"a sync of records that have not changed sends {sent} requests"
-        assert delivery.held() == held, "a sync that sends nothing changes what the partner holds"
+        assert delivery.count_held_records() == held, "a sync that sends nothing changes what the partner holds"
 
     def _check_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
         """Compare what the partner holds of updated records with what it holds of records that were created so."""
-        with self._delivery() as created:
-            created.write(changed)
+        with self._new_partner_syncs() as created:
+            created.write_examples(changed)
             self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
-            wrong = describe_differences(created.held_without_nulls(), held)
+            wrong = describe_differences(created.count_held_without_nulls(), held)
         names = ", ".join(changed)
         assert not wrong, (
             f"{names}: after a change the partner holds something else than if it had been created so; send all "
             f"of update.changes or update.after, and let held list no counters of changes:{wrong}"
         )
 
-    def _change_one(self, delivery: _PartnerSyncs) -> _Changed:
+    def _change_last_records(self, delivery: _PartnerSyncs) -> _Changed:
         """Change the last record of each resource: one update each, or a dead letter if it is written once. Return the
         changes that were made, by resource and number of the record.
         """
         changed: _Changed = {}  # what an earlier resource was changed to stays
         for resource in delivery.resources:
-            before, last = delivery.held(), {self.records - 1: self.records}
-            delivery.write({**changed, resource: last})
+            before, last = delivery.count_held_records(), {self.records - 1: self.records}
+            delivery.write_examples({**changed, resource: last})
             if "update" not in self.operations(resource):
                 self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
-                assert delivery.held() == before, f"{resource}: a record that is written once was changed"
+                assert delivery.count_held_records() == before, f"{resource}: a record that is written once was changed"
                 choice = ("--stream", f"{_EXAMPLES}.{resource}", "--reason", "changed_after_delivery")
                 listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
                 keys = [each["key"] for each in listed]
                 assert keys == [key_text(self.key(resource, self.records - 1))], (
                     f"{resource}: a changed record is not a dead letter"
                 )
-                delivery.write(changed)
+                delivery.write_examples(changed)
                 continue
             changed[resource] = last
             self._sync_until_delivered(delivery, ["lost"])
-            gone, new = before - delivery.held(), delivery.held() - before
+            gone, new = before - delivery.count_held_records(), delivery.count_held_records() - before
             counts = gone.total(), new.total()
             assert counts == (1, 1), f"{resource}: a change of one record removes {counts[0]} and adds {counts[1]}"
             self._check_sends_nothing(delivery)
@@ -274,7 +277,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
     # ---- the delivery
 
     @contextmanager
-    def _delivery(self) -> Iterator[_PartnerSyncs]:
+    def _new_partner_syncs(self) -> Iterator[_PartnerSyncs]:
         """Yield a new partner, and a config file for sending records to it."""
         transport, held = self.partner()
         folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
@@ -282,7 +285,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
-                TransportServer(SelectedMembers(transport), origins_in(section)) as served,
+                TransportServer(SelectedMembersTransport(transport), origins_in(section)) as served,
             ):
                 self.prepare(folder)
                 local = exact_json.loads(served.with_local_addresses(exact_json.dumps(section).decode()))
@@ -308,12 +311,12 @@ class _PartnerSyncs:
         self._examples, self._config = folder / "examples.json", folder / "crossdock.yaml"
         self.left_out = list[str]()
         self.state_folder.mkdir()
-        _install_packages(case.connector, packages, type(case).__module__)
+        _write_connector_packages(case.connector, packages, type(case).__module__)
         self._sections: dict[str, Any] = {
             "platform": {
                 "base_url": "http://127.0.0.1:9",  # no stream writes to it
                 "tenant": "acceptance",
-                "auth": {"kind": "api_key", "token": private_file(folder / "api-key", "unused")},
+                "auth": {"kind": "api_key", "token": write_private_file(folder / "api-key", "unused")},
             },
             "state": f"sqlite:///{self.state_folder / 'state.db'}",
             "connections": {
@@ -326,17 +329,17 @@ class _PartnerSyncs:
                 },
             },
         }
-        self.delete_from(())
+        self.allow_deletes_of(())
         self._commands = Commands(self._config, case.environment, packages)
-        self.write({})
+        self.write_examples({})
         case.ends_well("crossdock init", self.run("init"), self.state_folder)
 
-    def delete_from(self, resources: Sequence[str]) -> None:
+    def allow_deletes_of(self, resources: Sequence[str]) -> None:
         """Let syncs delete what the example lacks of *resources*."""
         self._sections["connections"][_EXAMPLES]["deletes"] = [*resources]
         self._config.write_bytes(exact_json.dumps(self._sections))
 
-    def write(self, changed: Mapping[str, Mapping[int, int]]) -> None:
+    def write_examples(self, changed: Mapping[str, Mapping[int, int]]) -> None:
         """Write the example, without the last record of `left_out`. Some records have the members of another number."""
         target = self._case.new_target()
         examples: dict[str, list[dict[str, Any]]] = {}
@@ -347,16 +350,16 @@ class _PartnerSyncs:
                 members = self._case.members(resource, other.get(number, number))
                 payload = draft.model_validate(dict(members)).payload()
                 key = self._case.key(resource, number)
-                examples[resource].append(example_record(key, json_value(payload, reference_value)))
+                examples[resource].append(example_record(key, json_value(payload, reference_as_json)))
         self._examples.write_bytes(exact_json.dumps(examples))
 
-    def held(self) -> Counter[str]:
+    def count_held_records(self) -> Counter[str]:
         """Return what the partner holds, one text for equal records."""
         return Counter(json.dumps(each, sort_keys=True, default=str) for each in self._held())
 
-    def held_without_nulls(self) -> Counter[str]:
+    def count_held_without_nulls(self) -> Counter[str]:
         """Return what the partner holds, where null is the same as no member."""
-        return Counter(map(_without_nulls, self.held().elements()))
+        return Counter(map(_without_nulls, self.count_held_records().elements()))
 
     def run(self, *arguments: str) -> EndedCommand:
         return self._commands.run(*arguments)
@@ -364,9 +367,9 @@ class _PartnerSyncs:
     def sync(self) -> EndedCommand:
         return self.run(*_SYNC)
 
-    def kill(self, is_time: Callable[[], bool]) -> EndedCommand:
+    def sync_and_kill(self, is_time: Callable[[], bool]) -> EndedCommand:
         """Run a sync and send it SIGKILL as soon as *is_time* returns True."""
-        return self._commands.kill(is_time, *_SYNC)
+        return self._commands.run_and_kill(is_time, *_SYNC)
 
 
 def _without_nulls(text: str) -> str:
@@ -376,9 +379,9 @@ def _without_nulls(text: str) -> str:
     return json.dumps(json.loads(text, object_pairs_hook=kept), sort_keys=True)
 
 
-def _install_packages(connector: Connector[Any], packages: Path, author: str) -> None:
+def _write_connector_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
-    module, name = module_and_constant_of(connector, apart_from=author)
+    module, name = find_module_and_constant(connector, apart_from=author)
     home = without_waits.__module__
     write_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
     imports = f"from {home} import without_waits\nfrom {module} import {name} as connector\n"

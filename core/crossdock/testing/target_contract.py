@@ -12,8 +12,8 @@ from crossdock.targets import Answer, ApiTarget, ConnectorTarget, Outcome, Reque
 from crossdock.testing.target_request_contract import TargetRequestContract
 from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, with_selected_members
 from crossdock.values import exact_json
-from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.payload_comparison import holds
+from crossdock.writing.targets.payload_comparison import has_wanted_members
+from crossdock.writing.targets.target_code_guard import unguarded_target
 
 __all__ = ["TargetContract"]
 
@@ -39,7 +39,7 @@ class TargetContract(TargetRequestContract):
         for target, resource in self.targets():
             yield self.example(target, resource)
 
-    def _writes(self) -> Iterator[tuple[Example, str, Request]]:
+    def _write_requests(self) -> Iterator[tuple[Example, str, Request]]:
         """Yield each write of each record."""
         for one in self.first_examples():
             operations = self.operations(one.resource)
@@ -50,7 +50,7 @@ class TargetContract(TargetRequestContract):
     def _stored_record(self, one: Example) -> Any:
         return self.stored(one.resource, one.target_id, one.payload)
 
-    def _look_ups(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
+    def _look_up_requests(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
         """Yield the look-ups of a record, each with the id that it requests."""
         if {*self.operations(one.resource)} - {"create"}:
             yield "look_up by id", one.target.look_up(one.resource, None, one.target_id), one.target_id
@@ -61,8 +61,8 @@ class TargetContract(TargetRequestContract):
 
     def test_a_success_is_delivered(self) -> None:
         """The answer to an executed write gives the id of the record."""
-        for one, operation, request in self._writes():
-            answer = with_selected_members(request, self._answer(one, operation, self._stored_record(one)))
+        for one, operation, request in self._write_requests():
+            answer = with_selected_members(request, self._operation_answer(one, operation, self._stored_record(one)))
             outcome = _outcome(one, operation, request, answer)
             where, wanted = f"{one.method('outcome')}, {operation}", one.target_id
             hint = "describe the answers of the API by RecordShape, and those of the test by stored and answered"
@@ -73,7 +73,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_false_success_is_in_doubt(self) -> None:
         """A success of another record, without an id or with a broken body is never treated as a delivery."""
-        for one, operation, request in self._writes():
+        for one, operation, request in self._write_requests():
             for what, answer in self._false_successes(one, operation):
                 outcome = _outcome(one, operation, request, answer)
                 where = f"{one.method('outcome')}, {operation}: a success {what}"
@@ -81,14 +81,14 @@ class TargetContract(TargetRequestContract):
                 assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt; {hint}"
 
     def _false_successes(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
-        good = self._answer(one, operation, self._stored_record(one))
+        good = self._operation_answer(one, operation, self._stored_record(one))
         if good.body:
             yield "that is cut off", replace(good, headers={}, body=good.body[:-1])
         yield "that is an HTML page", Answer(STATUS[operation], {"content-type": "text/html"}, _HTML)
         if one.target.resources[one.resource].shape.id is None:
             return  # the external id is the id, whatever else an answer shows
         another = self.example(one.target, one.resource, 1)
-        other = self._answer(one, operation, self._stored_record(another))
+        other = self._operation_answer(one, operation, self._stored_record(another))
         if operation == "create" and good.body:
             yield "without a body", Answer(good.status, {}, b"")
             yield "without an id", json_answer(STATUS[operation], {})
@@ -101,8 +101,8 @@ class TargetContract(TargetRequestContract):
 
         One that the API gives to a success is an `Answer` of `answered`.
         """
-        for one, operation, request in self._writes():
-            allowed = {self._answer(one, operation, self._stored_record(one)).status}
+        for one, operation, request in self._write_requests():
+            allowed = {self._operation_answer(one, operation, self._stored_record(one)).status}
             allowed |= {*_GONE} if operation == "delete" else set()
             for status in (each for each in _FAILURES if each not in allowed):
                 for body in (_PROBLEM, b""):
@@ -126,8 +126,8 @@ class TargetContract(TargetRequestContract):
             hint = "return the seconds from throttled of the Api"
             is_same = outcome.retry_after_s == pause_s
             assert is_same, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
-        for one, operation, request in self._writes():
-            for answer in _limits_of_protocol(request):  # they state no pause
+        for one, operation, request in self._write_requests():
+            for answer in _protocol_throttling_answers(request):  # they state no pause
                 outcome = _outcome(one, operation, request, answer)
                 _check_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
 
@@ -142,11 +142,11 @@ class TargetContract(TargetRequestContract):
     ) -> Iterator[tuple[str, Answer, float | None, Outcome]]:
         """Yield the outcome of *answers* to each write and look-up."""
         answers = list(answers)
-        for one, operation, request in self._writes():
+        for one, operation, request in self._write_requests():
             for answer, value in answers:
                 yield f"{one.method('outcome')}, {operation}", answer, value, _outcome(one, operation, request, answer)
         for one in self.first_examples():
-            for what, request, target_id in self._look_ups(one):
+            for what, request, target_id in self._look_up_requests(one):
                 for answer, value in answers:
                     found = one.target.found(one.resource, answer, one.expected(request, target_id))
                     yield f"{one.method('found')}, {what}", answer, value, found
@@ -156,7 +156,7 @@ class TargetContract(TargetRequestContract):
         `ambiguous`.
         """
         answers = [Answer(status, {}, _PROBLEM) for status in _AMBIGUOUS]
-        for one, operation, request in self._writes():
+        for one, operation, request in self._write_requests():
             for answer in (*answers, *self.ambiguous):
                 outcome = _outcome(one, operation, request, answer)
                 where, is_stated = f"{one.method('outcome')}, {operation}", answer in self.ambiguous
@@ -167,11 +167,11 @@ class TargetContract(TargetRequestContract):
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
         self._check_keys_of_refusals()
-        for one, operation, request in self._writes():
+        for one, operation, request in self._write_requests():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             stated = self.refusals_of(one.resource, operation)
-            for answer, reason in (*plain, *_refusals_of_protocol(request), *stated):
-                with _bodies_that_failed_sees(one.target) as seen:
+            for answer, reason in (*plain, *_protocol_refusal_answers(request), *stated):
+                with _record_bodies_passed_to_failed(one.target) as seen:
                     outcome = _outcome(one, operation, request, answer)
                 where, what = f"{one.method('outcome')}, {operation}", _shown_answer(answer)
                 hint = "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten_body_hint(answer, seen)
@@ -231,7 +231,7 @@ class TargetContract(TargetRequestContract):
     def test_a_look_up_finds_what_was_sent(self) -> None:
         """The members that were sent are found, so that an update in doubt can be compared with them."""
         for one in self.first_examples():
-            for what, request, target_id in self._look_ups(one):
+            for what, request, target_id in self._look_up_requests(one):
                 answer = with_selected_members(
                     request, self._look_up_answer(one, target_id, [self._stored_record(one)])
                 )
@@ -244,8 +244,8 @@ class TargetContract(TargetRequestContract):
                 if outcome.held == {} and "update" not in self.operations(one.resource):
                     continue  # nothing is compared
                 shown = one.target.resources[one.resource].comparable(one.payload)
-                lacking = [name for name in shown if not holds(outcome.held or {}, {name: shown[name]})]
-                is_graphql = _protocol_of(request) == "graphql"
+                lacking = [name for name in shown if not has_wanted_members(outcome.held or {}, {name: shown[name]})]
+                is_graphql = _request_protocol(request) == "graphql"
                 hint = "select it in the query" if is_graphql else "return the record in held"
                 assert not lacking, (
                     f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; {hint}, "
@@ -255,7 +255,7 @@ class TargetContract(TargetRequestContract):
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
         for one in self.first_examples():
-            for what, request, target_id in self._look_ups(one):
+            for what, request, target_id in self._look_up_requests(one):
                 answer = self._look_up_answer(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
@@ -272,7 +272,7 @@ class TargetContract(TargetRequestContract):
             )
         for one in deleted:
             shown = self.removed(one.resource, self._stored_record(one))
-            answer = self.missing(one.resource) if shown is None else self._answer(one, "look_up", shown)
+            answer = self.missing(one.resource) if shown is None else self._operation_answer(one, "look_up", shown)
             request = one.target.look_up(one.resource, None, one.target_id)
             outcome = one.target.found(
                 one.resource, with_selected_members(request, answer), one.expected(request, one.target_id)
@@ -288,7 +288,7 @@ class TargetContract(TargetRequestContract):
         for one in self.first_examples():
             two = self.example(one.target, one.resource, 1)
             another, is_beside = self._stored_record(two), any(each.key == two.key for each in self.beside(one))
-            for what, request, target_id in self._look_ups(one):
+            for what, request, target_id in self._look_up_requests(one):
                 good = with_selected_members(request, self._look_up_answer(one, target_id, [self._stored_record(one)]))
                 answers = [
                     ("another record", with_selected_members(request, self._look_up_answer(one, target_id, [another]))),
@@ -297,7 +297,7 @@ class TargetContract(TargetRequestContract):
                     ("a body that is cut off", Answer(200, {}, good.body[:-1])),
                     ("an HTML page", Answer(200, {"content-type": "text/html"}, _HTML)),
                 ]
-                shape, by_query = one.target.resources[one.resource].shape, _protocol_of(request) == "graphql"
+                shape, by_query = one.target.resources[one.resource].shape, _request_protocol(request) == "graphql"
                 if (target_id is None and shape.absent) or shape.null_is_absent or by_query:
                     answers.append(("HTTP 404 of another path", Answer(404, {"content-type": "text/html"}, _HTML)))
                 for given, answer in answers:
@@ -338,7 +338,7 @@ class TargetContract(TargetRequestContract):
         id, or if the API so answers a look-up of what is missing.
         """
         for one in self.first_examples():
-            for what, request, target_id in self._look_ups(one):
+            for what, request, target_id in self._look_up_requests(one):
                 missing = self._look_up_answer(one, target_id, []).status
                 allowed = {missing, *_GONE} if missing in _GONE or target_id is not None else {missing}
                 for status in (each for each in _FAILURES if each not in allowed):
@@ -358,7 +358,7 @@ class TargetContract(TargetRequestContract):
         if target_id is None and not one.target.resources[one.resource].shape.finds_one:
             listed = self.listing(one.resource, records)
             return listed if isinstance(listed, Answer) else json_answer(200, listed)
-        return self._answer(one, "look_up", records[0]) if records else self.missing(one.resource)
+        return self._operation_answer(one, "look_up", records[0]) if records else self.missing(one.resource)
 
 
 def _check_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
@@ -374,16 +374,16 @@ def _shown_answer(answer: Answer) -> str:
     return f"HTTP {answer.status}" if is_told else f"the answer {answer.status} {body}".rstrip()
 
 
-def _limits_of_protocol(request: Request) -> list[Answer]:
+def _protocol_throttling_answers(request: Request) -> list[Answer]:
     errors = [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]
-    return [json_answer(200, {"errors": errors})] if _protocol_of(request) == "graphql" else []
+    return [json_answer(200, {"errors": errors})] if _request_protocol(request) == "graphql" else []
 
 
-def _refusals_of_protocol(request: Request) -> list[tuple[Answer, str]]:
+def _protocol_refusal_answers(request: Request) -> list[tuple[Answer, str]]:
     """Return an answer of success which says that the request was not executed: by GraphQL, section 7.1, it has errors
     and no data, and by JSON-RPC 2.0, section 5, an error and no result.
     """
-    match _protocol_of(request):
+    match _request_protocol(request):
         case "graphql":
             return [(json_answer(200, {"errors": [{"message": _REASON}]}), _REASON)]
         case "json-rpc":
@@ -392,7 +392,7 @@ def _refusals_of_protocol(request: Request) -> list[tuple[Answer, str]]:
     return []
 
 
-def _protocol_of(request: Request) -> str | None:
+def _request_protocol(request: Request) -> str | None:
     try:
         body = exact_json.loads(request.body or b"null")
     except ValueError:
@@ -405,9 +405,9 @@ def _protocol_of(request: Request) -> str | None:
 
 
 @contextmanager
-def _bodies_that_failed_sees(target: ConnectorTarget) -> Iterator[list[bytes]]:
+def _record_bodies_passed_to_failed(target: ConnectorTarget) -> Iterator[list[bytes]]:
     """Yield the bodies of the answers that `ApiTarget.with_status` is given, which passes them to `failed`."""
-    own, seen = unguarded(target), list[bytes]()
+    own, seen = unguarded_target(target), list[bytes]()
     if not isinstance(own, ApiTarget):
         yield seen
         return

@@ -10,15 +10,15 @@ from unittest import SkipTest
 
 from crossdock.errors import RecordError
 from crossdock.targets import ApiTarget, ConnectorTarget, Request
-from crossdock.testing.connector_under_test import method_of
+from crossdock.testing.connector_under_test import shown_method_name
 from crossdock.testing.example_gaps import gaps_of_drafts
-from crossdock.testing.expected_members import mismatch
+from crossdock.testing.expected_value_comparison import first_mismatch
 from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
-from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_of
+from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, find_at_pointer
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.writing.targets.guarded_target import unguarded
+from crossdock.writing.targets.target_code_guard import unguarded_target
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}  # RFC 9110 section 9.2.1
 _METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
@@ -97,7 +97,7 @@ class TargetRequestContract(TargetUnderTest):
                     "idempotency key is in progress, often a 409, may be taken for a refusal"
                 )
             found += [
-                f"{resource}: {method_of(unguarded(target), each)} is never tested, since "
+                f"{resource}: {shown_method_name(unguarded_target(target), each)} is never tested, since "
                 + ("operations of the test leaves it out" if declared[each] else "the resource does not declare it")
                 for each in sorted(made - operations)
                 if declared[each] or len(target.resources) == 1
@@ -110,15 +110,15 @@ class TargetRequestContract(TargetUnderTest):
         for target, resource in self.targets():
             one, what = self.example(target, resource), self.operations(resource)[0]
             after = self.example(target, resource, 1, one.key).payload
-            wanted = _write_request(one, what, after)
-            _write_request(self.example(target, resource, 1), what, one.payload)
+            wanted = _request_of_operation(one, what, after)
+            _request_of_operation(self.example(target, resource, 1), what, one.payload)
             method, hint = one.method(what), "use nothing but the arguments"
-            is_same = _write_request(one, what, after) == wanted
+            is_same = _request_of_operation(one, what, after) == wanted
             assert is_same, f"{method}: the same record is another request the second time; {hint}"
             moved = replace(one, payload=dict(reversed(one.payload.items())))
-            is_same = _write_request(moved, what, dict(reversed(after.items()))) == wanted
+            is_same = _request_of_operation(moved, what, dict(reversed(after.items()))) == wanted
             assert is_same, f"{method}: the order of members changes the request; use Request.json"
-            other = _write_request(self.example(self.new_target(), resource), what, after)
+            other = _request_of_operation(self.example(self.new_target(), resource), what, after)
             assert other == wanted, f"{method}: a new instance of the target makes another request; {hint}"
 
     def test_names_tell_records_apart(self) -> None:
@@ -129,7 +129,10 @@ class TargetRequestContract(TargetUnderTest):
             one = self.example(target, resource)
             if one.name is None:
                 continue
-            payload, name_of = method_of(unguarded(target), "payload"), method_of(unguarded(target), "name_of")
+            payload, name_of = (
+                shown_method_name(unguarded_target(target), "payload"),
+                shown_method_name(unguarded_target(target), "name_of"),
+            )
             if (kind := target.resources[resource]).name_member is not None:
                 if kind.divided_name is None:
                     held = find_at_pointer(one.payload, one.name_pointer)
@@ -152,8 +155,11 @@ class TargetRequestContract(TargetUnderTest):
         return key_text(self.key(resource, 0))
 
     def _check_long_names(self, target: ConnectorTarget, resource: str) -> None:
-        length = _longest_key(target, resource)
-        check_key, payload = method_of(unguarded(target), "check_key"), method_of(unguarded(target), "payload")
+        length = _longest_key_length(target, resource)
+        check_key, payload = (
+            shown_method_name(unguarded_target(target), "check_key"),
+            shown_method_name(unguarded_target(target), "payload"),
+        )
         assert length < _LONGEST, f"{check_key}, {resource}: accepts a name of {_LONGEST} characters; set name_limit"
         first, second = (self.example(target, resource, key="x" * (length - 1) + last) for last in "ab")
         places = [each.name_in_payload for each in (first, second)]
@@ -172,11 +178,11 @@ class TargetRequestContract(TargetUnderTest):
             plain = one.requests(after.payload, _PLAIN_ID, operations)
             for what, request in one.requests(after.payload, _ODD_ID, operations).items():
                 where = one.method(what)
-                _check_form(where, request)
-                _check_path(where, request, plain[what])
+                _check_well_formed(where, request)
+                _check_id_keeps_path(where, request, plain[what])
                 by_name = what == "update" and self.replaces(resource) and one.is_named_in(request, whole=True)
                 if what in {"update", "delete", "look_up by id"} and not by_name:
-                    assert any(_ODD_ID in text for text in texts_of(request)), (
+                    assert any(_ODD_ID in text for text in texts_in_request(request)), (
                         f"{where}: does not contain the id of the record, so that it may concern another one; put "
                         "target_id into the path, the query or the body"
                     )
@@ -213,7 +219,7 @@ class TargetRequestContract(TargetUnderTest):
             decimals: How many of the digits are decimals in numbers with decimals; None for as many as each has.
         """
         payload = _with_numbers(one.payload, digits, decimals)
-        request = _write_request(replace(one, payload=payload) if what == "create" else one, what, payload)
+        request = _request_of_operation(replace(one, payload=payload) if what == "create" else one, what, payload)
         return (request.body or b"").replace(b".", b"").count(digits.encode())
 
     def test_an_update_says_what_changes(self) -> None:
@@ -248,7 +254,7 @@ class TargetRequestContract(TargetUnderTest):
                 assert one.name is not None, f"{where}: claims look_up, and has no name to look up; {hint}"
                 made = [target.look_up(resource, each.name, None) for each in (one, two)]
                 parents = {*key_parts_of(one.key)} & {*key_parts_of(two.key)}
-                is_of_parent = any(parent in text for parent in parents for text in texts_of(made[0]))
+                is_of_parent = any(parent in text for parent in parents for text in texts_in_request(made[0]))
                 hint = "ask for records of this name, or of its parent, alone"
                 assert made[0] != made[1] or is_of_parent, f"{where}: does not depend on the name; {hint}"
                 if not self._has_keys_of_the_partner:  # such as an order and a number, which a query has apart
@@ -264,7 +270,7 @@ class TargetRequestContract(TargetUnderTest):
             endpoint = target.resources[resource].endpoint
             headers, where = (
                 target.headers(resource, "key-1", '"7"'),
-                f"{method_of(unguarded(target), 'headers')}, {resource}",
+                f"{shown_method_name(unguarded_target(target), 'headers')}, {resource}",
             )
             if endpoint.header is not None:
                 header, without = endpoint.header, target.headers(resource, None, None)
@@ -295,16 +301,19 @@ class TargetRequestContract(TargetUnderTest):
                 made = one.requests(one.payload, _PLAIN_ID, self.operations(resource))
                 headers = target.headers(resource, "key-1", '"7"')
             for what, request in made.items():
-                shown = "\n".join([request.method, request.path, (request.body or b"").decode(), *texts_of(request)])
+                shown = "\n".join(
+                    [request.method, request.path, (request.body or b"").decode(), *texts_in_request(request)]
+                )
                 self.no_secret_in(f"{one.method(what)}: the request", shown)
             self.no_secret_in(
-                f"{method_of(unguarded(target), 'headers')}, {resource}: a header", "\n".join(headers.values())
+                f"{shown_method_name(unguarded_target(target), 'headers')}, {resource}: a header",
+                "\n".join(headers.values()),
             )
 
 
 def _check_query_by_name(one: Example, where: str, request: Request) -> None:
     """Fail if a GraphQL query cannot find the record of this external id, or its answer cannot be told from others."""
-    asked, kind = GraphQLRequest.of(request.body), one.target.resources[one.resource]
+    asked, kind = GraphQLRequest.parse_body(request.body), one.target.resources[one.resource]
     if asked is None or one.name is None:
         return
     is_inside = one.name not in asked.query and any(
@@ -312,9 +321,10 @@ def _check_query_by_name(one: Example, where: str, request: Request) -> None:
     )
     assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
     found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
-    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter or kind.name_pointer)}
+    known = {_letters_and_digits(kind.name_pointer), _letters_and_digits(kind.look_up_filter or kind.name_pointer)}
     by_name = any(
-        known & {*map(_plain, path)} or any(each in _plain(value.replace(one.name or "", "")) for each in known)
+        known & {*map(_letters_and_digits, path)}
+        or any(each in _letters_and_digits(value.replace(one.name or "", "")) for each in known)
         for path, value in found
     )
     names = ", ".join(".".join(path) for path, _ in found) or "no argument"
@@ -330,8 +340,8 @@ def _check_selection(one: Example, where: str, request: Request, place: str) -> 
 
     Code of the author may find the record elsewhere.
     """
-    asked, kind = GraphQLRequest.of(request.body), one.target.resources[one.resource]
-    is_own_code = type(unguarded(one.target)).found is not ApiTarget.found
+    asked, kind = GraphQLRequest.parse_body(request.body), one.target.resources[one.resource]
+    is_own_code = type(unguarded_target(one.target)).found is not ApiTarget.found
     if asked is None or (is_own_code and not asked.selects(place)):
         return
     names = [kind.shape.id, *(f"/{name}" for name in kind.name_members)]
@@ -342,16 +352,16 @@ def _check_selection(one: Example, where: str, request: Request, place: str) -> 
     )
 
 
-def _plain(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
 
 
-def _write_request(one: Example, what: str, after: dict[str, Any]) -> Request:
+def _request_of_operation(one: Example, what: str, after: dict[str, Any]) -> Request:
     """Return the request of an operation; of an update, that to the payload *after*."""
     return one.requests(after, _PLAIN_ID, (what,))[what]
 
 
-def _longest_key(target: ConnectorTarget, resource: str) -> int:
+def _longest_key_length(target: ConnectorTarget, resource: str) -> int:
     accepted, refused = 0, _LONGEST
     while refused - accepted > 1:
         middle = (accepted + refused) // 2
@@ -363,7 +373,7 @@ def _longest_key(target: ConnectorTarget, resource: str) -> int:
     return accepted if accepted < _LONGEST - 1 else _LONGEST
 
 
-def _check_form(where: str, request: Request) -> None:
+def _check_well_formed(where: str, request: Request) -> None:
     assert request.method in _METHODS, f"{where}: {request.method!r} is not a method"
     is_path = request.path.startswith("/") and not request.path.startswith("//")
     assert is_path, f"{where}: the path does not begin with one /"
@@ -376,7 +386,7 @@ def _check_form(where: str, request: Request) -> None:
             raise AssertionError(f"{where}: the body is not JSON: {error}") from None
 
 
-def _check_path(where: str, request: Request, plain: Request) -> None:
+def _check_id_keeps_path(where: str, request: Request, plain: Request) -> None:
     """Fail if an id with special characters changes the path to another one."""
     found, wanted = ([each.path.count(mark) for mark in "/?&="] for each in (request, plain))
     assert found == wanted, f"{where}: an id with / ? & or # leads to another path; encode it with quote(id, safe='')"
@@ -410,10 +420,10 @@ def _request_mismatch(request: Request, method: str, path: str, body: Any) -> st
         return f"the request is {' '.join(found)}, and expects states {method} {path}"
     if body is None:
         return "" if not request.body else "the request has a body, and expects states none"
-    return mismatch(body, None if request.body is None else exact_json.loads(request.body))
+    return first_mismatch(body, None if request.body is None else exact_json.loads(request.body))
 
 
 def _is_implemented(target: ConnectorTarget, operation: str) -> bool:
     """Return whether the author wrote the method of *operation*."""
     names = ("create", "create_from") if operation == "create" else (operation,)
-    return any(getattr(type(unguarded(target)), name) is not getattr(ConnectorTarget, name) for name in names)
+    return any(getattr(type(unguarded_target(target)), name) is not getattr(ConnectorTarget, name) for name in names)

@@ -13,15 +13,15 @@ from crossdock.config.project.connections import Connection
 from crossdock.errors import RecordError
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
-from crossdock.testing.connector_context import context
-from crossdock.testing.connector_under_test import ConnectorUnderTest, method_of
+from crossdock.testing.connector_under_test import ConnectorUnderTest, shown_method_name
+from crossdock.testing.context_and_stream_reading import context
 from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
-from crossdock.writing.targets.guarded_target import unguarded
-from crossdock.writing.targets.payload_comparison import difference
+from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.target_code_guard import unguarded_target
 
 __all__ = ["Example", "Refusals", "TargetUnderTest"]
 
@@ -170,7 +170,7 @@ class TargetUnderTest(ConnectorUnderTest):
             target, resource, own_key, members, self.target_id(resource, number), self.before_create(resource, number)
         )
         is_looked_up = "update" in target.resources[resource].endpoint.looks_up_first
-        return replace(one, found=self._found(one)) if is_looked_up else one
+        return replace(one, found=self._found_members(one)) if is_looked_up else one
 
     def beside(self, one: Example) -> Iterator[Example]:
         """Yield records that the look-up of *one* by its external id requests, too: those with the same parent, such as
@@ -194,14 +194,14 @@ class TargetUnderTest(ConnectorUnderTest):
         """Whether keys are parts that the partner knows, such as an order and a number, and not any texts."""
         return type(self).key is not TargetUnderTest.key
 
-    def _answer(self, one: Example, operation: str, record: Any) -> Answer:
+    def _operation_answer(self, one: Example, operation: str, record: Any) -> Answer:
         """Return the answer of the API to an operation, or to a look-up by id."""
         given = self.answered(one.resource, operation, record)
         return given if isinstance(given, Answer) else json_answer(STATUS[operation], given)
 
-    def _found(self, one: Example) -> Mapping[str, Any]:
+    def _found_members(self, one: Example) -> Mapping[str, Any]:
         """Return the members that a look-up by id finds."""
-        shown = self._answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
+        shown = self._operation_answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
         shown = with_selected_members(one.target.look_up(one.resource, None, one.target_id), shown)
         return one.target.found(one.resource, shown, ExpectedRecord(target_id=one.target_id, name=one.name)).held or {}
 
@@ -242,7 +242,7 @@ class Example:
         """Return how messages name the method of an operation, or of a look-up, and the resource."""
         name, _, how = operation.partition(" ")
         name = "create_from" if name == "create" and self._looks_up_first else name
-        return f"{method_of(unguarded(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
+        return f"{shown_method_name(unguarded_target(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
 
     @property
     def _looks_up_first(self) -> bool:
@@ -263,7 +263,7 @@ class Example:
         members = self.target.members_of_name(self.resource, self.name or "") or {"": self.name or ""}
         member = self.target.resources[self.resource].name_member
         wanted = [text for name, text in members.items() if whole or name in {"", member}]
-        return all(any(each in text for text in texts_of(request)) for each in wanted)
+        return all(any(each in text for text in texts_in_request(request)) for each in wanted)
 
     def create(self) -> Request:
         if self._looks_up_first:
@@ -273,7 +273,7 @@ class Example:
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
         """Make the request that changes the payload to *after*."""
         before = deepcopy({**self.found, **self.payload})
-        return self.target.update(self.resource, target_id, Update(before, difference(self.payload, after), after))
+        return self.target.update(self.resource, target_id, Update(before, merge_patch(self.payload, after), after))
 
     def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
         """Return every request about the record, by operation.
@@ -300,7 +300,7 @@ class Example:
 
 def with_selected_members(request: Request, answer: Answer) -> Answer:
     """Return an answer with the members that a GraphQL request selects alone, as an API gives them."""
-    asked = GraphQLRequest.of(request.body)
+    asked = GraphQLRequest.parse_body(request.body)
     try:
         body = exact_json.loads(answer.body or b"null")
     except ValueError:
@@ -328,7 +328,7 @@ def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
     return value
 
 
-def texts_of(request: Request) -> Iterator[str]:
+def texts_in_request(request: Request) -> Iterator[str]:
     """Yield the parts of the path, decoded, the values of the query, and the texts of the JSON body."""
     path, _, query = request.path.partition("?")
     yield unquote(path)

@@ -43,7 +43,7 @@ class TransportServer:
     Attributes:
         faults: What happens to the next requests, each once.
         requests: The number of requests so far.
-        is_holding: Whether a request waits; see `holding`.
+        is_holding: Whether a request waits; see `hold_request`.
     """
 
     def __init__(self, transport: httpx.BaseTransport, origins: Iterable[str]) -> None:
@@ -81,7 +81,7 @@ class TransportServer:
         return text
 
     @contextmanager
-    def holding(self, number: int, *, answered: bool = False) -> Iterator[None]:
+    def hold_request(self, number: int, *, answered: bool = False) -> Iterator[None]:
         """Request *number*, or the next one, gets no answer while the context is open, and is reset at its end.
 
         Args:
@@ -122,14 +122,14 @@ class TransportServer:
 
     def _answer_of_transport(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
         try:
-            return self._localized(self._transport.handle_request(request))
+            return self._response_with_local_addresses(self._transport.handle_request(request))
         except httpx.TransportError:
             return RESET
         except Exception as error:  # noqa: BLE001  raised at the end of the context
             self._error = self._error or error
             return httpx.Response(400, text="the transport failed")
 
-    def _localized(self, response: httpx.Response) -> httpx.Response:
+    def _response_with_local_addresses(self, response: httpx.Response) -> httpx.Response:
         content = response.read()
         for origin, address in self._addresses.items():
             content = content.replace(origin.encode(), address.encode())

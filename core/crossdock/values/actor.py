@@ -27,7 +27,7 @@ class Actor(Struct, frozen=True):
     reason: str = ""
 
     @property
-    def signature(self) -> str:
+    def name_with_host(self) -> str:
         """The name, with the host of a command line."""
         host = self.address.removeprefix(_COMMAND_LINE)
         return (self.name if host == self.address else f"{self.name}@{host}")[:LONGEST_NAME]

@@ -46,7 +46,7 @@ class PlacedFinding(Struct, frozen=True):
     absent: Place | None = None
 
 
-def place_and_choices(
+def place_and_union_choices(
     start: Place, path: Sequence[str | int], key: Place, exists: Callable[[Place], bool]
 ) -> tuple[Place, tuple[tuple[Place, str | int], ...]]:
     """Return the place of a finding below *start*, and the choices of unions in pydantic's *path*.
@@ -107,7 +107,7 @@ def _joined_messages(messages: list[str]) -> str:
 _KINDS = "a config has texts, numbers, true, false, None, dates, paths, lists and mappings"
 
 
-def read_values(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
+def read_config_mapping(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
     """Read *values* as `yaml_reader.parse` reads a file that says the same. All places are *name*.
 
     Raises:
@@ -136,7 +136,7 @@ class _ValueReader:
     def _key(self, key: Any, place: Place) -> str:
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise self._error(place, "a key must be text")
-        text = _base_text(key) if isinstance(key, str) else f"{key:d}"
+        text = _as_plain_string(key) if isinstance(key, str) else f"{key:d}"
         if len(text) > yaml_reader.MAX_KEY:
             raise self._error(place, f"a key has at most {yaml_reader.MAX_KEY} characters")
         return self._check_limits(text, place)
@@ -148,13 +148,13 @@ class _ValueReader:
             raise self._error(short, f"is nested deeper than {yaml_reader.MAX_DEPTH} levels; does it contain itself?")
         match value:
             case str():
-                return self._substituted(_base_text(value), place)
+                return self._substitute_variables(_as_plain_string(value), place)
             case PurePath():
-                return self._substituted(str(value), place)
+                return self._substitute_variables(str(value), place)
             case None | bool() | date():
                 return value
             case int() | float() | Decimal():
-                return self._number(value, place)
+                return self._checked_number(value, place)
             case Mapping():
                 self._check_limits("", place)
                 return self.mapping(value, place)
@@ -164,13 +164,13 @@ class _ValueReader:
         message = f"has a value of type {type(value).__name__}"
         raise self._error(place, message, code="config_invalid", hint=_KINDS)
 
-    def _substituted(self, text: str, place: Place) -> str:
+    def _substitute_variables(self, text: str, place: Place) -> str:
         try:
             return self._check_limits(substitute_variables(text, self._environment), place)
         except ValueError as error:
             raise self._error(place, str(error)) from None
 
-    def _number(self, value: float | Decimal, place: Place) -> int | Decimal:
+    def _checked_number(self, value: float | Decimal, place: Place) -> int | Decimal:
         self._check_limits("", place)
         number: int | Decimal = int(value) if isinstance(value, int) else Decimal(str(value))
         if problem := yaml_reader.number_problem(number):
@@ -194,7 +194,7 @@ class _ValueReader:
         return ConfigError(problem, where=f"{self._name}: {path}" if path else self._name, hint=hint, code=code)
 
 
-def _base_text(text: str) -> str:
+def _as_plain_string(text: str) -> str:
     """Return the content of a subclass of str, such as a member of an enumeration."""
     return str.__str__(text)
 
@@ -294,7 +294,7 @@ class Document:
             place = place[:-1]
         return ":".join(map(str, self.content.places[place]))
 
-    def check(self, model: type[M], data: Any, place: Place = (), **context: Any) -> M:
+    def validated_as_model(self, model: type[M], data: Any, place: Place = (), **context: Any) -> M:
         """Make a *model* of the values at *place*, or raise FindingsError with all findings."""
         from pydantic import ValidationError  # noqa: PLC0415  a file whose models nobody needs is read without it
 
@@ -302,10 +302,12 @@ class Document:
         try:
             checked = model.model_validate(data, context={"folder": self.folder, "renamed": renamed, **context})
         except ValidationError as error:
-            items = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
+            items = (item for item in error.errors(include_url=False) if not _is_short_by_wrong_items(item))
             found = findings_of_nearest_choice(self._finding(place, item) for item in items)
-            values = _values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
-            raise _findings_error(self._sentence(each) + values.get(each.absent, "") for each in found) from None
+            values = _allowed_values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
+            raise _findings_error(
+                self._finding_with_place(each) + values.get(each.absent, "") for each in found
+            ) from None
         for section, old, new in renamed:
             key = (*place, *(_path_to(section, data) or ()), old)
             advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
@@ -317,7 +319,9 @@ class Document:
         found = []
         for place, text in self.content.plain.items():
             is_constant = place[-1:] == ("const",)
-            trap = yaml_reader.number_trap(text) or (yaml_reader.boolean_trap(text) if is_constant else None)
+            trap = yaml_reader.ambiguous_number_problem(text) or (
+                yaml_reader.ambiguous_boolean_problem(text) if is_constant else None
+            )
             if trap:
                 found.append(f"{self.where(place)}: {_place_prefix(place)}{trap}")
         if found:
@@ -330,21 +334,25 @@ class Document:
             key = path.pop()
         key = key if isinstance(key, tuple) else (key,)
         is_absent = item["type"] == "missing"
-        place, choices = place_and_choices(
+        place, choices = place_and_union_choices(
             start, path, () if is_absent else key, lambda each: each in self.content.places
         )
         place = (*place, *key) if is_absent else place
         plain, short = self.content.plain.get(place), finding_message(item)
-        is_text = item["type"] == "string_type" or (plain is not None and _expects_form(item))
+        is_text = item["type"] == "string_type" or (plain is not None and _expects_text_or_section(item))
         message = yaml_reader.not_text_message(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
             message = short = f"the key {short}"
         absent = place if is_absent else None
-        if item["type"] == "union_tag_not_found" and isinstance(item["input"], dict) and not _expects_form(item):
+        if (
+            item["type"] == "union_tag_not_found"
+            and isinstance(item["input"], dict)
+            and not _expects_text_or_section(item)
+        ):
             absent = (*place, item["ctx"]["discriminator"].strip("'"))
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE), absent=absent)
 
-    def _sentence(self, finding: PlacedFinding) -> str:
+    def _finding_with_place(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_place_prefix(finding.place)}{finding.message}"
 
 
@@ -357,7 +365,7 @@ def _path_to(wanted: Any, data: Any) -> Place | None:
     return next(((key, *path) for key, path in paths if path is not None), None)
 
 
-def _values_of_missing_keys(
+def _allowed_values_of_missing_keys(
     model: type[M], data: Any, start: Place, found: Iterable[PlacedFinding], context: Mapping[str, Any]
 ) -> dict[Place | None, str]:
     """Return the values that missing keys may have, where they are few, as the end of a message."""
@@ -395,14 +403,14 @@ def _findings_error(found: Iterable[str]) -> FindingsError:
     return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
 
 
-def _has_wrong_items(item: Any) -> bool:
+def _is_short_by_wrong_items(item: Any) -> bool:
     """Return whether a list is only too short for pydantic because its items, which are told, are wrong."""
     given = item["input"]
     is_long = isinstance(given, list) and len(given) >= item.get("ctx", {}).get("min_length", 0)
     return item["type"] == "too_short" and is_long
 
 
-def _expects_form(item: Any) -> bool:
+def _expects_text_or_section(item: Any) -> bool:
     """Return whether text or a section is expected, as for a member of ``map``."""
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
@@ -428,7 +436,7 @@ def _folder_of(path: Path) -> Path:
 
 def _read_content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return read_values(source, str(OF_MAPPING), os.environ)
+        return read_config_mapping(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:
@@ -445,7 +453,7 @@ def _read_content(source: ConfigSource) -> Content:
         text = raw.decode()
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode()
-        where = yaml_reader.place_in(before, len(before), str(path))
+        where = yaml_reader.file_line_and_column(before, len(before), str(path))
         raise ConfigError("is not UTF-8 text", where=where, code="config_unreadable") from None
     return yaml_reader.parse(text, str(path), os.environ)
 
@@ -454,8 +462,8 @@ def merged(content: Content, later: Content) -> Content:
     """Merge sections, which keep their origin in *content*. *later* replaces everything else, lists as a whole."""
     data, replaced = dict(content.data), set(_replaced_places(content.data, later.data, ()))
     _merge(data, later.data)
-    places = _without_replaced(content.places, replaced)
-    return Content(data, later.places | places, _without_replaced(content.plain, replaced) | later.plain)
+    places = _without_replaced_places(content.places, replaced)
+    return Content(data, later.places | places, _without_replaced_places(content.plain, replaced) | later.plain)
 
 
 def _merge(data: dict[str, Any], later: Mapping[str, Any]) -> None:
@@ -475,7 +483,7 @@ def _replaced_places(data: Mapping[str, Any], later: Mapping[str, Any], place: P
             yield (*place, key)
 
 
-def _without_replaced(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
+def _without_replaced_places(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
     return {
         place: value
         for place, value in values.items()

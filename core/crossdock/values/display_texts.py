@@ -18,7 +18,7 @@ def place_text(item: Mapping[str, Any]) -> str:
     return f"{item['source']}:{item['line']}" if item.get("line") else str(item["source"])
 
 
-def counted(number: int, noun: str) -> str:
+def count_with_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -29,7 +29,7 @@ def aligned_decimals(values: Iterable[Decimal]) -> list[str]:
     return [f"{each:,.{max(places, 0)}f}" for each in numbers]
 
 
-def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
+def awaited_records_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
 
 
@@ -46,7 +46,7 @@ def instant_text(at: datetime) -> str:
     return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
 
 
-def minute_text(at: datetime) -> str:
+def instant_text_to_minute(at: datetime) -> str:
     """Format *at*, which is aware, to the minute in UTC: ``2026-03-01 05:00Z``."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
 

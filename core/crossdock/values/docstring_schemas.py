@@ -37,11 +37,11 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
         origin = getattr(base, "__pydantic_generic_metadata__", {}).get("origin") or base
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(origin))).body
         assert isinstance(definition, ast.ClassDef)
-        found |= docstrings_below(definition)
+        found |= member_docstrings(definition)
     return found
 
 
-def docstrings_below(definition: ast.ClassDef) -> dict[str, str]:
+def member_docstrings(definition: ast.ClassDef) -> dict[str, str]:
     """Return the docstrings below the annotated members of a class, by member."""
     found: dict[str, str] = {}
     for field, below in pairwise(definition.body):

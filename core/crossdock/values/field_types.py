@@ -15,7 +15,7 @@ MAX_DIGITS_AFTER_POINT = 4
 MAX_ID_LENGTH = 64
 
 
-def _check_exact(value: object) -> Decimal:
+def _check_exact_number(value: object) -> Decimal:
     """Check an amount or quantity: exact, finite, at most 15 digits before and 4 after the point."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("must be an exact number")  # noqa: TRY004  pydantic reports only ValueError
@@ -38,7 +38,7 @@ def _check_exact(value: object) -> Decimal:
 
 
 @cache
-def minor_unit(code: str) -> int | None:
+def minor_unit_digits(code: str) -> int | None:
     """Return the digits after the point of an ISO 4217 currency; None where the standard has none, as for gold."""
     from iso4217 import Currency as Iso4217  # noqa: PLC0415  it reads its tables when it is imported
 
@@ -46,16 +46,16 @@ def minor_unit(code: str) -> int | None:
     return exponent
 
 
-def find_minor_unit(code: str) -> int | None:
+def find_minor_unit_digits(code: str) -> int | None:
     """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
     with suppress(ValueError):
-        return minor_unit(code)
+        return minor_unit_digits(code)
     return None
 
 
 def _check_currency(code: str) -> str:
     try:
-        minor_unit(code)
+        minor_unit_digits(code)
     except ValueError:
         raise ValueError(f"{code!r} is not an ISO 4217 currency code") from None
     return code
@@ -96,7 +96,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 Exact = Annotated[
     Decimal,
-    BeforeValidator(_check_exact),
+    BeforeValidator(_check_exact_number),
     WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
 ]
 """An exact number, `Decimal` or `int`: at most 15 digits before and 4 after the point."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jinja2
 
 
-class Exact(str):
+class EscapedOnlyText(str):
     """A text that is no shown text, and so only escaped: an address, or the value of a field. A filter makes it."""
 
     __slots__ = ()
@@ -16,12 +16,14 @@ class Exact(str):
 class PageTemplates:
     """The templates in the folder ``page_templates`` of a package.
 
-    *shown* changes each text before it is escaped, but those that are `Exact`.
+    *shown* changes each text before it is escaped, but those that are `EscapedOnlyText`.
     """
 
     def __init__(self, package: str, *, shown: Callable[[str], str] = str) -> None:
         def finalize(value: object) -> object:
-            is_shown = isinstance(value, str) and not isinstance(value, Exact) and not hasattr(value, "__html__")
+            is_shown = (
+                isinstance(value, str) and not isinstance(value, EscapedOnlyText) and not hasattr(value, "__html__")
+            )
             return shown(str(value)) if is_shown else value
 
         self._environment = jinja2.Environment(
@@ -33,7 +35,7 @@ class PageTemplates:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters["exact"] = Exact
+        self._environment.filters["exact"] = EscapedOnlyText
 
     def render(self, template: str, /, **values: object) -> str:
         return self._environment.get_template(template).render(**values)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from crossdock.errors import RecordError
 from crossdock.values import exact_json, json_paths
-from crossdock.values.field_types import find_minor_unit
+from crossdock.values.field_types import find_minor_unit_digits
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat
 
@@ -96,14 +96,16 @@ class JsonAccess(ABC):
         value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        number = json_paths.exact_number(value, self._full_pointer(pointer), self._minor_digits(pointer, minor_units))
+        number = json_paths.exact_number(
+            value, self._full_pointer(pointer), self._minor_unit_digits(pointer, minor_units)
+        )
         return number if divided_by == 1 else _quotient(number, divided_by, self._full_pointer(pointer))
 
-    def _minor_digits(self, pointer: str, minor_units: int | str) -> int:
+    def _minor_unit_digits(self, pointer: str, minor_units: int | str) -> int:
         if isinstance(minor_units, int):
             return minor_units
         code = self.at(minor_units, str) if minor_units.startswith("/") else minor_units
-        digits = find_minor_unit(code)
+        digits = find_minor_unit_digits(code)
         if digits is None:
             message = "is in a currency that has no minor units (ISO 4217)"
             raise RecordError("bad_value", message, pointer=self._full_pointer(pointer))
@@ -121,7 +123,7 @@ class JsonAccess(ABC):
             default: Returned if the value is missing, null or an empty text.
         """
         text = self._text(pointer, default)
-        return default if text is None else TimeFormat(layout).day(text, self._full_pointer(pointer))
+        return default if text is None else TimeFormat(layout).parse_day(text, self._full_pointer(pointer))
 
     @overload
     def instant(
@@ -162,7 +164,7 @@ class JsonAccess(ABC):
         """
         text = self._text(pointer, default, or_number=layout in UNIX)
         times = TimeFormat(layout, timezone, ambiguous)
-        return default if text is None else times.instant(text, self._full_pointer(pointer))
+        return default if text is None else times.parse_instant(text, self._full_pointer(pointer))
 
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""

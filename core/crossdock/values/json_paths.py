@@ -60,7 +60,7 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
     for part in pointer.split("/")[1:]:
         if value is None or value is MISSING:
             return MISSING
-        name = member_name(part)
+        name = unescaped_pointer_part(part)
         if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
             raise _type_error(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
         value = member(value, name)
@@ -68,12 +68,12 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
     return value
 
 
-def member_name(part: str) -> str:
+def unescaped_pointer_part(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-def pointer_part(name: str) -> str:
-    """Return the part of a JSON pointer that names a member, the inverse of `member_name`."""
+def escaped_pointer_part(name: str) -> str:
+    """Return the part of a JSON pointer that names a member, the inverse of `unescaped_pointer_part`."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -139,7 +139,7 @@ def _pointer_of_error(item: ErrorDetails, document: Any) -> str:
         if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
             continue
         value = inner
-        pointer += "/" + pointer_part(str(part))
+        pointer += "/" + escaped_pointer_part(str(part))
     return pointer
 
 
@@ -154,7 +154,7 @@ def _message_without_value(item: ErrorDetails) -> str:
 
 def at_path(value: Any, path: str) -> Any:
     """Return the value at a dotted *path* or JSON pointer, or `MISSING`. A member with the name *path* comes first."""
-    for name in _names(value, path):
+    for name in _names_or_exact_member(value, path):
         value = member(value, name)
     return value
 
@@ -165,10 +165,10 @@ def at_path_or_error(value: Any, path: str) -> Any:
     An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
     """
     passed = list[str]()
-    for name in _names(value, path):
+    for name in _names_or_exact_member(value, path):
         if is_empty_value(value):
             return MISSING
-        if (expected := _container_of(value, name)) is not None:
+        if (expected := _expected_container(value, name)) is not None:
             place = path_of_names(passed) if passed else "what has it"
             message = f"cannot be read: {place} {type_description(value)}, and should be {expected}"
             raise RecordError("bad_value", message, pointer=path)
@@ -182,7 +182,7 @@ def is_empty_value(value: Any) -> bool:
     return value is None or value is MISSING or value is False or (isinstance(value, str | list | dict) and not value)
 
 
-def _container_of(value: Any, name: str) -> str | None:
+def _expected_container(value: Any, name: str) -> str | None:
     """Return what *value* should be so that it may have a member *name*; None if it may."""
     if isinstance(value, list):
         return None if is_index(name) else _NAMES[dict]
@@ -200,7 +200,7 @@ def path_of_names(names: Sequence[str]) -> str:
     """Return the path of *names*: dotted, or a JSON pointer if one of them has a dot or is empty."""
     if all(name and "." not in name for name in names) and not names[0].startswith("/"):
         return ".".join(names)
-    return "".join("/" + pointer_part(name) for name in names)
+    return "".join("/" + escaped_pointer_part(name) for name in names)
 
 
 def column_text(value: Any) -> str | None:
@@ -216,7 +216,7 @@ def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator
     An empty list or null yields nothing, or if *keeps_empty*, *item* with null in its place, and no pointer. Without a
     list, or if it is cut, *item* is yielded unchanged, and no pointer.
     """
-    names = _names(item, path)
+    names = _names_or_exact_member(item, path)
     elements = at_path(item, path)
     is_cut = isinstance(elements, list) and pagination_members.is_list_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
@@ -226,7 +226,7 @@ def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator
     if not isinstance(elements, list) or is_cut:
         yield item, None
         return
-    pointer = "".join("/" + pointer_part(name) for name in names)
+    pointer = "".join("/" + escaped_pointer_part(name) for name in names)
     for index, element in enumerate(elements):
         yield _with_element(item, names, element), f"{pointer}/{index}"
 
@@ -236,21 +236,21 @@ CUT = "is cut: the record says that it has more elements; request all of them, o
 
 def is_list_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
-    return pagination_members.is_list_cut(item, _names(item, path))
+    return pagination_members.is_list_cut(item, _names_or_exact_member(item, path))
 
 
-def _names(value: Any, path: str) -> Sequence[str]:
-    return [path] if isinstance(value, dict) and path in value else names_of(path)
+def _names_or_exact_member(value: Any, path: str) -> Sequence[str]:
+    return [path] if isinstance(value, dict) and path in value else names_in_path(path)
 
 
-def names_of(path: str) -> Sequence[str]:
+def names_in_path(path: str) -> Sequence[str]:
     """Return the names of a dotted path or JSON pointer."""
-    return _names_of(path) if path.startswith("/") else path.split(".")
+    return _names_in_pointer(path) if path.startswith("/") else path.split(".")
 
 
 def find_at_pointer(document: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
-    for name in _names_of(pointer):
+    for name in _names_in_pointer(pointer):
         document = member(document, name)
     return document
 
@@ -269,9 +269,9 @@ def find_list_at_pointer(document: Any, pointer: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _names_of(pointer: str) -> tuple[str, ...]:
+def _names_in_pointer(pointer: str) -> tuple[str, ...]:
     _check_pointer(pointer)
-    return tuple(map(member_name, pointer.split("/")[1:]))
+    return tuple(map(unescaped_pointer_part, pointer.split("/")[1:]))
 
 
 def member(value: Any, name: str) -> Any:
@@ -284,7 +284,7 @@ def member(value: Any, name: str) -> Any:
 
 def with_value_at_path(document: Any, path: str, value: Any) -> Any:
     """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
-    return _with_element(document, _names(document, path), value)
+    return _with_element(document, _names_or_exact_member(document, path), value)
 
 
 def _with_element(value: Any, names: Sequence[str], element: Any) -> Any:

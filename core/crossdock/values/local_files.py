@@ -128,7 +128,7 @@ def _reason_not_private(path: Path) -> str | None:
     return None
 
 
-def is_alive(process: int) -> bool:
+def is_process_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

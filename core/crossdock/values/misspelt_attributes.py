@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from types import FunctionType
 from typing import Any
 
-from crossdock.values.author_code import is_module_of_author
+from crossdock.values.author_code_errors import is_module_of_author
 
 _NEAR = 0.8  # ``exsisting`` is as near to ``existing``; ``fetch_all`` is not to ``fetch``
 _NONE = object()
@@ -33,7 +33,11 @@ def misspelt_attribute(made: object, fits: Callable[[str, Any], bool]) -> tuple[
     for owner, members in _members_of_author(made):
         for name, value in members.items():
             right = None if name.startswith("_") or name in known else _nearest(name, meant)
-            if right is not None and right not in members and _is_meant(made, name, value, right, meant[right], fits):
+            if (
+                right is not None
+                and right not in members
+                and _is_meant_for_base_attribute(made, name, value, right, meant[right], fits)
+            ):
                 return owner, f"{name}: did you mean {right!r}?"
     return None
 
@@ -54,13 +58,15 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str | None:
     return next((spelled[each] for each in get_close_matches(name.lower(), spelled, n=1, cutoff=_NEAR)), None)
 
 
-def _is_meant(made: object, name: str, value: Any, right: str, theirs: Any, fits: Callable[[str, Any], bool]) -> bool:
+def _is_meant_for_base_attribute(
+    made: object, name: str, value: Any, right: str, theirs: Any, fits: Callable[[str, Any], bool]
+) -> bool:
     if isinstance(value, FunctionType) or isinstance(theirs, FunctionType):
         both = isinstance(value, FunctionType) and isinstance(theirs, FunctionType)
-        return both and _parameters(value) == _parameters(theirs)
+        return both and _parameter_count(value) == _parameter_count(theirs)
     given = getattr(made, name) if hasattr(type(value), "__get__") else value
     return given is not None and fits(right, given) and given != theirs  # its default has no effect either
 
 
-def _parameters(function: FunctionType) -> int:
+def _parameter_count(function: FunctionType) -> int:
     return function.__code__.co_argcount

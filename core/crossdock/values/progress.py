@@ -28,7 +28,7 @@ class Progress(Protocol):
         """Report something that needs attention, though the work continues."""
 
 
-class Silent:
+class SilentProgress:
     """A listener that ignores all reports."""
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:

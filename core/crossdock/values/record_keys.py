@@ -21,7 +21,7 @@ def key_parts_of(key: str) -> tuple[str, ...]:
     return tuple(unquote(part) for part in key.split("|"))
 
 
-def entered_key(key: str) -> str:
+def key_text_of_input(key: str) -> str:
     """Return the text form of a key that a person gives in this form, or as its only column is in the source."""
     return key if key_text(key_parts_of(key)) == key else key_text([key])
 

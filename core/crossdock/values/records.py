@@ -57,18 +57,18 @@ Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
 
 
-def internal_column(name: str) -> str:
+def internal_column_name(name: str) -> str:
     """Return the name of a column that crossdock adds to rows while it works; no source has such a name."""
     return _OWN + name
 
 
-def is_internal(column: str) -> bool:
+def is_internal_column(column: str) -> bool:
     return column.startswith(_OWN)
 
 
-def is_reserved(name: str) -> bool:
+def is_reserved_column(name: str) -> bool:
     """Return whether no column of a source, and no path in JSON, may have this name."""
-    return name in RESERVED or is_internal(name)
+    return name in RESERVED or is_internal_column(name)
 
 
 def column_named(name: str) -> pl.Expr:
@@ -217,7 +217,7 @@ def _json_rows(
     return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), empty
 
 
-def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
+def with_path_columns(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
     """Add a text column to *rows* of JSON objects for each of the dotted *paths* that has none yet.
 
     Raises:
@@ -281,7 +281,7 @@ class Record(JsonAccess):
         return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines, self.before)
 
     def with_paths(self, paths: Collection[str]) -> Record:
-        """Return a copy with a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
+        """Return a copy with a column for each of *paths* if it was read as JSON, as `with_path_columns` makes them.
 
         A record from the state may lack paths that its stream has declared since.
         """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from msgspec import Struct, structs
-
-from crossdock.errors import CrossdockError, FindingsError, with_code, without_traceback, worst_exit_code
+from crossdock.errors import CrossdockError, FindingsError, add_code_to_first_line, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
 
 _LONGEST_CODE = 32  # of an author's error or warning; what is longer is cut
@@ -16,7 +15,8 @@ Level = Literal["error", "warning", "note"]
 MOST = 1_000  # warnings and notes of one run that are kept
 
 
-class RunMessage(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class RunMessage:
     """One message of a run.
 
     Attributes:
@@ -48,14 +48,14 @@ class RunMessage(Struct, frozen=True):
     @property
     def text_with_code(self) -> str:
         """The text with the code, as people see an error or a warning."""
-        return with_code(self.text, self.code)
+        return add_code_to_first_line(self.text, self.code)
 
     @property
-    def in_full(self) -> str:
+    def text_with_stream_and_code(self) -> str:
         return f"{self.stream}: {self.text_with_code}" if self.stream else self.text_with_code
 
     def as_json(self) -> dict[str, Any]:
-        return structs.asdict(self)
+        return asdict(self)
 
 
 class RunMessages:
@@ -70,21 +70,21 @@ class RunMessages:
         if (more := self._remarks - MOST) > 0:
             yield RunMessage("note", "", f"{more:,} more warnings and notes of this run are not kept")
 
-    def fail(self, stream: str, error: CrossdockError) -> None:
+    def add_error(self, stream: str, error: CrossdockError) -> None:
         """Record that *error* stopped *stream*, or the run if the name is empty. It counts for the exit code."""
         self._said.setdefault(RunMessage.of_error(stream, error), without_traceback(error))
 
-    def warn(self, stream: str, text: str, *, code: str | None) -> None:
-        self._remark(RunMessage("warning", stream, printable_lines(text), code and code[:_LONGEST_CODE]))
+    def add_warning(self, stream: str, text: str, *, code: str | None) -> None:
+        self._add_remark(RunMessage("warning", stream, printable_lines(text), code and code[:_LONGEST_CODE]))
 
-    def note(self, stream: str, text: str) -> None:
-        self._remark(RunMessage("note", stream, printable_lines(text)))
+    def add_note(self, stream: str, text: str) -> None:
+        self._add_remark(RunMessage("note", stream, printable_lines(text)))
 
     def forget_errors(self) -> None:
         self._said = {message: None for message in self._said if message.level != "error"}
 
     @property
-    def errors(self) -> Mapping[str, CrossdockError]:
+    def first_error_by_stream(self) -> Mapping[str, CrossdockError]:
         """The first error of each stream, and of the run under an empty name."""
         first: dict[str, CrossdockError] = {}
         for message, error in self._said.items():
@@ -100,7 +100,7 @@ class RunMessages:
     def exit_code(self) -> int:
         return worst_exit_code(self.all_errors)
 
-    def _remark(self, message: RunMessage) -> None:
+    def _add_remark(self, message: RunMessage) -> None:
         if message in self._said:
             return
         self._remarks += 1
@@ -131,7 +131,7 @@ def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     return {name: "\n".join(texts) for name, texts in found.items()}
 
 
-def remarks_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
+def warnings_and_notes_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
     """Return warnings and notes by stream, without those of the run itself."""
     found: dict[str, list[str]] = {}
     for each in messages:
@@ -140,10 +140,10 @@ def remarks_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
     return found
 
 
-def streams_document(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
+def streams_and_messages_document(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
     """Return ``streams``, ``errors`` and ``messages`` for the JSON of a run, from the *accounts* of its streams."""
     said = list(messages)
-    notes = remarks_by_stream(said)
+    notes = warnings_and_notes_by_stream(said)
     return {
         "streams": {name: {**account, "notes": notes.get(name, [])} for name, account in accounts.items()},
         "errors": error_texts_by_stream(said),
@@ -151,9 +151,9 @@ def streams_document(accounts: Mapping[str, Any], messages: Iterable[RunMessage]
     }
 
 
-def remarks(messages: Iterable[RunMessage]) -> list[str]:
-    return [each.in_full for each in messages if each.level != "error"]
+def warning_and_note_texts(messages: Iterable[RunMessage]) -> list[str]:
+    return [each.text_with_stream_and_code for each in messages if each.level != "error"]
 
 
-def warnings_of(messages: Iterable[RunMessage]) -> list[str]:
-    return [each.in_full for each in messages if each.level == "warning"]
+def warning_texts(messages: Iterable[RunMessage]) -> list[str]:
+    return [each.text_with_stream_and_code for each in messages if each.level == "warning"]

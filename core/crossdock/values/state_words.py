@@ -21,11 +21,11 @@ class StateWord(StrEnum):
         return word
 
     @property
-    def shown(self) -> str:
+    def display_text(self) -> str:
         return self.value.replace("_", " ")
 
     @property
-    def option(self) -> str:
+    def option_value(self) -> str:
         return self.value.replace("_", "-")
 
 
@@ -143,7 +143,7 @@ _KINDS: Mapping[type[StateWord], str] = {
 
 def known_words() -> list[str]:
     """Return all words as reports show them, sorted."""
-    return sorted({word.shown for kind in _KINDS for word in kind})
+    return sorted({word.display_text for kind in _KINDS for word in kind})
 
 
 def meanings(word: str) -> list[tuple[str, str]]:

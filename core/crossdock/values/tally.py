@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
-
-from msgspec import Struct, structs
 
 from crossdock.values.state_words import RecordState
 
@@ -87,7 +85,8 @@ class Tally:
         }
 
 
-class OpenCounts(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
     """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``."""
 
     rejected: int = 0
@@ -99,10 +98,10 @@ class OpenCounts(Struct, frozen=True):
 
     @classmethod
     def of_json(cls, document: Mapping[str, int]) -> Self:
-        return cls(**{name: document.get(name, 0) for name in cls.__struct_fields__})
+        return cls(**{name: document.get(name, 0) for name in cls.__slots__})
 
     def as_json(self) -> dict[str, int]:
-        return structs.asdict(self)
+        return asdict(self)
 
     @property
     def total(self) -> int:
@@ -112,13 +111,13 @@ class OpenCounts(Struct, frozen=True):
         theirs = other.as_json()
         return OpenCounts(**{name: number + theirs[name] for name, number in self.as_json().items()})
 
-    def exceeds(self, other: OpenCounts) -> bool:
+    def has_any_more_than(self, other: OpenCounts) -> bool:
         theirs = other.as_json()
         return any(number > theirs[name] for name, number in self.as_json().items())
 
     def __str__(self) -> str:
         """Format the counts, for example ``6 rejected, 45 waiting, 1 in doubt``, or ``none``."""
-        counts = (f"{number:,} {RecordState(name).shown}" for name, number in self.as_json().items() if number)
+        counts = (f"{number:,} {RecordState(name).display_text}" for name, number in self.as_json().items() if number)
         return ", ".join(counts) or "none"
 
 

@@ -64,29 +64,29 @@ class TimeFormat(Struct, frozen=True):
     ambiguous: Ambiguous | None = None
     hour_24: bool | None = None
 
-    def day(self, text: str, place: str) -> date:
+    def parse_day(self, text: str, place: str) -> date:
         """Convert *text* to a day, or raise RecordError at *place*, a column or JSON pointer."""
         try:
             if self.layout is not None:
-                return _parsed(text, self.layout).date()
+                return _parse_by_layout(text, self.layout).date()
             if _DAY.fullmatch(text):
                 return date.fromisoformat(text)
         except (ValueError, OverflowError):
             pass
         raise self._format_error("a date", place)
 
-    def instant(self, text: str, place: str) -> datetime:
-        """Convert *text* to an instant in UTC, to the microsecond; see `instant_and_fraction`."""
-        return self.instant_and_fraction(text, place)[0]
+    def parse_instant(self, text: str, place: str) -> datetime:
+        """Convert *text* to an instant in UTC, to the microsecond; see `parse_instant_and_fraction`."""
+        return self.parse_instant_and_fraction(text, place)[0]
 
-    def instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
+    def parse_instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
         """Convert *text* to an instant in UTC. Also return the digits of the fraction of its second, at most nine.
 
         Raises RecordError if *text* is not a time, has neither offset nor zone, is ambiguous, or is outside the years 1
         to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
         """
         try:
-            moment, fraction = self._moment(text)
+            moment, fraction = self._parse_moment(text)
         except (ValueError, OverflowError):
             raise self._format_error("a time", place) from None
         try:
@@ -94,11 +94,11 @@ class TimeFormat(Struct, frozen=True):
         except OverflowError:
             raise RecordError("bad_value", "is outside the years 1 to 9999 in UTC", pointer=place) from None
 
-    def _moment(self, text: str) -> tuple[datetime, str]:
+    def _parse_moment(self, text: str) -> tuple[datetime, str]:
         if self.layout in UNIX:
-            return _since_1970(text, self.layout)
+            return _parse_unix_time(text, self.layout)
         if self.layout is not None:
-            moment = _parsed(text, self.layout, hour_24=bool(self.hour_24))
+            moment = _parse_by_layout(text, self.layout, hour_24=bool(self.hour_24))
             return moment, f"{moment.microsecond:06}"
         match = _INSTANT.fullmatch(text)
         if match is None:
@@ -156,7 +156,7 @@ def check_layout(layout: str) -> None:
         raise ValueError(message) from None
 
 
-def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
+def _parse_by_layout(text: str, layout: str, *, hour_24: bool = False) -> datetime:
     """Parse *text*. Raises ValueError if formatting the moment in the layout does not give *text* again.
 
     Case, the number of spaces, and a zero before a separate single digit do not matter.
@@ -167,9 +167,9 @@ def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
             raise ValueError
         text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
     elif layout in UNIX:
-        return _since_1970(text, layout)[0]
+        return _parse_unix_time(text, layout)[0]
     elif layout == MICROSOFT_JSON:
-        return _microsoft_json(text)
+        return _parse_microsoft_json(text)
     ends_day = False
     if hour_24 and "24" in text:
         text, ends_day = _replace_hour_24(text, layout)
@@ -249,14 +249,14 @@ def _directive_pattern(directive: str, *, alone: bool) -> str:
     return f"[0-9]{{{digits}}}"
 
 
-def _since_1970(text: str, layout: str) -> tuple[datetime, str]:
-    """Return what `_moment_of_count` does, but reject seconds in place of milliseconds."""
+def _parse_unix_time(text: str, layout: str) -> tuple[datetime, str]:
+    """Return what `_moment_of_unix_count` does, but reject seconds in place of milliseconds."""
     if layout == "unix_ms" and _SECONDS.fullmatch(text):
         raise ValueError
-    return _moment_of_count(text, UNIX[layout])
+    return _moment_of_unix_count(text, UNIX[layout])
 
 
-def _moment_of_count(text: str, units: int) -> tuple[datetime, str]:
+def _moment_of_unix_count(text: str, units: int) -> tuple[datetime, str]:
     """Return the moment of a count, and the digits of the fraction of its second."""
     if not _UNIX.fullmatch(text) or (units > 1 and "." in text):
         raise ValueError
@@ -267,10 +267,10 @@ def _moment_of_count(text: str, units: int) -> tuple[datetime, str]:
     return moment, f"{nanoseconds:09}"
 
 
-def _microsoft_json(text: str) -> datetime:
+def _parse_microsoft_json(text: str) -> datetime:
     if not (match := _MICROSOFT_JSON.fullmatch(text)):
         raise ValueError
-    moment = _moment_of_count(match[1], UNIX["unix_ms"])[0]
+    moment = _moment_of_unix_count(match[1], UNIX["unix_ms"])[0]
     return moment if match[2] is None else moment.astimezone(datetime.strptime(match[2], "%z").tzinfo)
 
 

@@ -32,7 +32,7 @@ def local_time(instant: datetime, zone: ZoneInfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
+def first_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant at which clocks show *local*, in whole seconds; the end of the gap if they skip it."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if local_time(instant, zone) == local:
@@ -45,10 +45,10 @@ def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
     )
 
 
-def last_showing(local: datetime, zone: ZoneInfo) -> datetime:
+def last_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    return instant if local_time(instant, zone) == local else first_showing(local, zone)
+    return instant if local_time(instant, zone) == local else first_instant_showing(local, zone)
 
 
 def clock_changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[tuple[datetime, timedelta]]:
@@ -56,19 +56,19 @@ def clock_changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[
     at, end = since.astimezone(UTC).replace(microsecond=0), until.astimezone(UTC)
     while at < end:
         later = min(at + timedelta(hours=1), end)
-        if change := _offset(later, zone) - _offset(at, zone):
+        if change := _utc_offset_at(later, zone) - _utc_offset_at(at, zone):
             yield _first_change(at, later, zone), change
         at = later
 
 
 def _first_change(since: datetime, until: datetime, zone: ZoneInfo) -> datetime:
-    before = _offset(since, zone)
+    before = _utc_offset_at(since, zone)
 
     def is_changed(seconds: int) -> bool:
-        return _offset(since + timedelta(seconds=seconds), zone) != before
+        return _utc_offset_at(since + timedelta(seconds=seconds), zone) != before
 
     return since + timedelta(seconds=bisect_left(range(int((until - since).total_seconds())), True, key=is_changed))
 
 
-def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+def _utc_offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
     return instant.astimezone(zone).utcoffset() or timedelta()

@@ -30,7 +30,7 @@ def substitute_variables(text: str, environment: Mapping[str, str]) -> str:
     parts: list[str] = []
     end = size = 0
     for found in _FORM.finditer(text):
-        value = _value(found, environment)
+        value = _variable_value(found, environment)
         size += len(value)
         if size > MAX_SUBSTITUTED:
             raise ValueError(f"has variables of more than {MAX_SUBSTITUTED:,} characters")
@@ -43,7 +43,7 @@ def escape_dollars(text: str) -> str:
     return re.sub(r"\$(?=[${])", "$$", text)
 
 
-def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
+def _variable_value(found: re.Match[str], environment: Mapping[str, str]) -> str:
     name, default = found.groups()
     if found[0] == "$$":
         return "$"
@@ -112,7 +112,9 @@ def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Conten
         loader = _Loader(text, name)
     except yaml.reader.ReaderError as error:
         problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"
-        raise ConfigError(problem, where=place_in(text, error.position, name), code="config_syntax") from None
+        raise ConfigError(
+            problem, where=file_line_and_column(text, error.position, name), code="config_syntax"
+        ) from None
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
@@ -122,9 +124,9 @@ def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Conten
                 hint="the README shows a complete config",
                 code="config_syntax",
             )
-        return _Reader(name, loader, environment).read(node)
+        return _NodeReader(name, loader, environment).read(node)
     except yaml.YAMLError as error:
-        raise _invalid(error, text, name) from None
+        raise _invalid_yaml_error(error, text, name) from None
     except (ValueError, OverflowError):  # a number in an escape or a directive is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
         raise ConfigError("is not valid YAML: a number is too large", where=where, code="config_syntax") from None
@@ -156,7 +158,7 @@ def number_problem(number: int | Decimal) -> str | None:
     return None
 
 
-def place_in(text: str, index: int, name: str) -> str:
+def file_line_and_column(text: str, index: int, name: str) -> str:
     before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
@@ -169,7 +171,7 @@ _ADVICE = {  # words of PyYAML -> what is usually wrong
 }
 
 
-def _invalid(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
+def _invalid_yaml_error(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     begun = getattr(error, "context_mark", None)
@@ -205,7 +207,7 @@ class _Loader(yaml.SafeLoader):
             self._depth -= 1
 
 
-class _Reader:
+class _NodeReader:
     """Turns nodes into values. Repetitions by aliases are read and counted again."""
 
     def __init__(self, name: str, loader: yaml.SafeLoader, environment: Mapping[str, str] | None) -> None:
@@ -220,7 +222,7 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, (key_node, value_node) in self._members(node, len(place)).items():
-            self._mark((*place, key), key_node)
+            self._record_place((*place, key), key_node)
             result[key] = self._value(value_node, (*place, key))
         return result
 
@@ -231,112 +233,112 @@ class _Reader:
         for key_node, value_node in node.value:
             key = "<<" if key_node.tag == _MERGE else self._key(key_node)
             if key in own:
-                raise self._refused(key_node, f"the key {key!r} is repeated")
+                raise self._error(key_node, f"the key {key!r} is repeated")
             own.add(key)
             if key_node.tag == _MERGE:
-                members |= self._merged(value_node, depth) | members
+                members |= self._merge_key_members(value_node, depth) | members
             else:
                 members[key] = (key_node, value_node)
         return members
 
-    def _merged(self, node: yaml.Node, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def _merge_key_members(self, node: yaml.Node, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the members of one section, or of several; those of an earlier one have priority."""
         self._check_depth(node, depth)
-        self._count(node, "")
+        self._check_limits(node, "")
         if isinstance(node, yaml.MappingNode):
             return self._members(node, depth + 1)
         if not isinstance(node, yaml.SequenceNode):
-            raise self._refused(node, "a merge key takes a section or a list of sections: <<: *NAME")
+            raise self._error(node, "a merge key takes a section or a list of sections: <<: *NAME")
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for item in node.value:
-            merged |= self._merged(item, depth + 1) | merged
+            merged |= self._merge_key_members(item, depth + 1) | merged
         return merged
 
     def _key(self, node: yaml.Node) -> str:
         """Return the text of a key as it is written. No key is a number or a boolean, as ``on`` is in YAML 1.1."""
         if not isinstance(node, yaml.ScalarNode):
-            raise self._refused(node, "a key must be text")
+            raise self._error(node, "a key must be text")
         if len(node.value) > MAX_KEY:
-            raise self._refused(node, f"a key has at most {MAX_KEY} characters")
-        self._count(node, node.value)
+            raise self._error(node, f"a key has at most {MAX_KEY} characters")
+        self._check_limits(node, node.value)
         return str(node.value)
 
     def _check_depth(self, node: yaml.Node, depth: int) -> None:
         if depth > MAX_DEPTH:
             problem = f"is nested deeper than {MAX_DEPTH} levels"
-            raise self._refused(node, f"{problem}; is an alias inside of what it repeats?")
+            raise self._error(node, f"{problem}; is an alias inside of what it repeats?")
 
     def _value(self, node: yaml.Node, place: Place) -> Any:
         self._check_depth(node, len(place))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-            self._count(node, "")
+            self._check_limits(node, "")
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-            self._count(node, "")
+            self._check_limits(node, "")
             for number, item in enumerate(node.value):
-                self._mark((*place, number), item)
+                self._record_place((*place, number), item)
             return [self._value(item, (*place, number)) for number, item in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, place)
-        raise self._refused(node, _NO_TAG)
+        raise self._error(node, _NO_TAG)
 
     def _scalar(self, node: yaml.ScalarNode, place: Place) -> Any:
         kind = node.tag.removeprefix(_TAG)
         if kind == "str" or node.value in _OWN_KINDS:
-            return self._substituted(node)
-        self._count(node, node.value)
+            return self._substitute_variables(node)
+        self._check_limits(node, node.value)
         self._found.plain[place] = node.value
         if kind == "null":
             return None
         if kind not in {"bool", "int", "float", "timestamp"}:
-            raise self._refused(node, _NO_TAG)
+            raise self._error(node, _NO_TAG)
         try:
             if len(node.value) <= _MAX_NUMBER:
-                return self._number(node) if kind == "float" else self._constructed(node)
+                return self._checked_number(node) if kind == "float" else self._constructed(node)
         except DecimalException:
-            raise self._refused(node, "a number must be finite digits") from None
+            raise self._error(node, "a number must be finite digits") from None
         except (ValueError, OverflowError, LookupError, AttributeError):  # such as a date in a 13th month, a wrong tag
-            raise self._refused(node, "looks like a date or a number, but is not one: quote it") from None
-        raise self._refused(node, "is too long for a number or a date: quote it if it is text")
+            raise self._error(node, "looks like a date or a number, but is not one: quote it") from None
+        raise self._error(node, "is too long for a number or a date: quote it if it is text")
 
-    def _substituted(self, node: yaml.ScalarNode) -> str:
+    def _substitute_variables(self, node: yaml.ScalarNode) -> str:
         try:
             text = node.value if self._environment is None else substitute_variables(node.value, self._environment)
         except ValueError as error:
-            raise self._refused(node, str(error)) from None
-        self._count(node, text)
+            raise self._error(node, str(error)) from None
+        self._check_limits(node, text)
         return text
 
-    def _number(self, node: yaml.ScalarNode) -> Decimal:
+    def _checked_number(self, node: yaml.ScalarNode) -> Decimal:
         number = Decimal(node.value.replace("_", ""))  # exact
         if (not number.is_finite() or self._environment is not None) and (problem := number_problem(number)):
-            raise self._refused(node, problem)
+            raise self._error(node, problem)
         return number
 
     def _constructed(self, node: yaml.ScalarNode) -> Any:
         value = self._loader.construct_object(node)
         if self._environment is not None and isinstance(value, int) and (problem := number_problem(value)):
-            raise self._refused(node, problem)
+            raise self._error(node, problem)
         return value
 
-    def _count(self, node: yaml.Node, text: str) -> None:
+    def _check_limits(self, node: yaml.Node, text: str) -> None:
         if UNFIT.search(text):
-            raise self._refused(node, "contains a NUL or a lone surrogate, which is not allowed")
+            raise self._error(node, "contains a NUL or a lone surrogate, which is not allowed")
         self._values += 1
         self._text += len(text)
         if self._values > MAX_VALUES or self._text > MAX_TEXT:
             most = f"{MAX_VALUES:,} keys and values or {MAX_TEXT:,} characters"
-            raise self._refused(node, f"the file holds more than {most}, including what aliases repeat")
+            raise self._error(node, f"the file holds more than {most}, including what aliases repeat")
 
-    def _mark(self, place: Place, node: yaml.Node) -> None:
+    def _record_place(self, place: Place, node: yaml.Node) -> None:
         self._found.places[place] = (self._name, node.start_mark.line + 1, node.start_mark.column + 1)
 
-    def _refused(self, node: yaml.Node, problem: str) -> ConfigError:
+    def _error(self, node: yaml.Node, problem: str) -> ConfigError:
         mark = node.start_mark
         return ConfigError(problem, where=f"{self._name}:{mark.line + 1}:{mark.column + 1}", code="config_syntax")
 
 
-def number_trap(text: str) -> str | None:
+def ambiguous_number_problem(text: str) -> str | None:
     """Return what is wrong with a plain scalar that is such a number, or None. The message never quotes *text*."""
     for form, problem, example in _NUMBERS:
         if form.fullmatch(text):
@@ -344,7 +346,7 @@ def number_trap(text: str) -> str | None:
     return None
 
 
-def boolean_trap(text: str) -> str | None:
+def ambiguous_boolean_problem(text: str) -> str | None:
     """Return what is wrong with a plain boolean that may be meant as text, such as ``NO``, or None."""
     if text.lower() not in _TRUE | _FALSE:
         return None

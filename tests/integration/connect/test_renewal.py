@@ -20,7 +20,7 @@ from tests.partners.token_vendor import TokenVendor
 from tests.waiting import WITHIN_S
 
 from crossdock.errors import UnauthorizedError, UnavailableError
-from crossdock.reading.sources.account_owner_consent import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserConsentAttempt
 from crossdock.reading.transport import token_file
 from crossdock.sources import Api, AuthorizationCodeAuth
 from crossdock.values import exact_json
@@ -47,9 +47,9 @@ def _project(server: PartnerServer, tmp_path: Path) -> TokenProject:
 
 def connect(project: TokenProject, url: str) -> None:
     auth = project.auth(url)
-    attempt = BrowserAccess(Api(url, auth), auth, "http://127.0.0.1:1/callback")
+    attempt = BrowserConsentAttempt(Api(url, auth), auth, "http://127.0.0.1:1/callback")
     attempt.accept_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
-    attempt.exchange_code()
+    attempt.exchange_code_and_store_tokens()
 
 
 def read(auth: AuthorizationCodeAuth, url: str) -> int:

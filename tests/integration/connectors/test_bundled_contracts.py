@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.connector import Connector
 from crossdock.testing import context
 from crossdock.testing.acceptance import SyncAcceptance
@@ -31,7 +31,9 @@ MODULES = (
     "tests.unit.connectors.test_http_json",
 )
 BUNDLED = sorted(
-    name for name, point in registry.available().items() if point.value.startswith("crossdock_connectors.")
+    name
+    for name, point in connector_registry.installed_connectors().items()
+    if point.value.startswith("crossdock_connectors.")
 )
 
 
@@ -50,7 +52,7 @@ def cases(kit: type[Case], connector: Connector[Any]) -> Iterator[type[Case]]:
 @pytest.mark.parametrize("name", BUNDLED)
 def test_every_stream_and_target_is_tested(name: str) -> None:
     """Each stream of the settings under test has the contract, and the connector the acceptance; so has the target."""
-    connector = registry.load(name)
+    connector = connector_registry.load_connector(name)
     streams = [case() for case in cases(StreamContract, connector)]
     assert streams
     declared = set[str]()
@@ -68,7 +70,7 @@ def test_every_stream_and_target_is_tested(name: str) -> None:
 def test_no_test_of_the_kit_is_changed(name: str) -> None:
     """What is inherited is run: nothing replaces it, and no mark skips it."""
     for kit in KITS:
-        for case in cases(kit, registry.load(name)):
+        for case in cases(kit, connector_registry.load_connector(name)):
             for test in (each for each in dir(kit) if each.startswith("test_")):
                 assert getattr(case, test) is getattr(kit, test), f"{case.__name__} replaces {test}"
             marks = {mark.name for mark in getattr(case, "pytestmark", ())}

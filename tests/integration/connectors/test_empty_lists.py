@@ -16,13 +16,13 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import BASE_URL
 from tests.partners.shopify.site import Site
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RefusedError
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.read_parts import ReadParts
+from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.values import exact_json
 
 _LISTS = {"nodes", "items", "fulfillmentOrders"}
@@ -77,7 +77,7 @@ class Vendor:
 
     def read(self, stream: str, since: str | None = None) -> tuple[int, str | None]:
         """The number of rows that a new run reads of a stream, and the cursor that it stores."""
-        connector = load(self.kind)
+        connector = load_connector(self.kind)
         ctx = context(connector, self.settings, transport=transport(self.fake), clock=self.clock)  # type: ignore[arg-type]  # has no effects
         bound = bound_stream(connector, ctx, stream)
         parts = ReadParts(pulled_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
@@ -192,6 +192,6 @@ def test_units_are_of_no_other_merchant_because_the_list_of_items_is_empty(strea
 
 def test_a_full_list_of_orders_has_their_guests() -> None:
     """WooCommerce lists no guests: when a full list finds an order, the same list must find its guest."""
-    settings = load("woocommerce").settings.model_validate(_OfWooCommerce.settings)
-    found = {each.name: each.reread for each in load("woocommerce").streams(settings)}
+    settings = load_connector("woocommerce").settings.model_validate(_OfWooCommerce.settings)
+    found = {each.name: each.reread for each in load_connector("woocommerce").streams(settings)}
     assert found["customers"] == found["orders"] is not None

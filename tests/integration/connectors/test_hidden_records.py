@@ -11,11 +11,11 @@ from tests.integration.connectors.shop.woocommerce.test_contract import _OfWooCo
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.runs.checked_batches import pulled_batches
-from crossdock.runs.read_parts import ReadParts
+from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.values import exact_json
 
 SINCE = "2020-01-01T00:00:00Z"
@@ -46,7 +46,7 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(partner: Any, stream: str) -> tuple[int, str | None, str]:
     """The number of rows that a run reads, the cursor that it stores, and its doubt."""
-    connector = load("woocommerce")
+    connector = load_connector("woocommerce")
     ctx = context(connector, _OfWooCommerce.settings, transport=transport(partner), clock=ManualClock())
     bound = bound_stream(connector, ctx, stream)
     parts = ReadParts(pulled_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)

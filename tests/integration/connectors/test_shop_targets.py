@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.targets import Answer
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest
@@ -20,7 +20,7 @@ def sku_of(target_id: str) -> str:
 
 
 class WooCommerceExample(TargetUnderTest):
-    connector = load("woocommerce")
+    connector = load_connector("woocommerce")
     settings = {
         "base_url": "https://shop.example",
         "consumer_key": "env:CONSUMER_KEY",
@@ -82,7 +82,7 @@ class TestWooCommerce(WooCommerceExample, TargetContract):
 
 
 class ShopifyExample(TargetUnderTest):
-    connector = load("shopify")
+    connector = load_connector("shopify")
     settings = {"base_url": "https://lamps.myshopify.com", "token": "env:SHOP_TOKEN"}
     environment = {"SHOP_TOKEN": "shpat_of_the_tests"}
 

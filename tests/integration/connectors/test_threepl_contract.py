@@ -16,7 +16,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_state import Transaction
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.testing.contract import StreamContract
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -67,7 +67,7 @@ def filled_shipbob() -> ShipBob:
 
 
 class _OfShipBob(StreamContract):
-    connector = load("shipbob")
+    connector = load_connector("shipbob")
     environment = {"SHIPBOB_TOKEN": "token-of-ours"}
     settings: dict[str, Any] = {
         **threepl_vendors.shipbob("https://api.shipbob.example"),
@@ -142,7 +142,7 @@ def filled_amazon() -> FakeAmazon:
 
 
 class _OfAmazon(StreamContract):
-    connector = load("amazon_mcf")
+    connector = load_connector("amazon_mcf")
     fake = filled_amazon()
     environment = {
         "AMAZON_REFRESH_TOKEN": "Atzr|SELLER-A",

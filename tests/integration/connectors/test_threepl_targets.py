@@ -10,7 +10,7 @@ import pytest
 from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest
@@ -22,7 +22,7 @@ def refused(status: int, body: Any) -> Answer:
 
 
 class ShipBobExample(TargetUnderTest):
-    connector = load("shipbob")
+    connector = load_connector("shipbob")
     settings = {**threepl_vendors.shipbob("https://api.shipbob.example"), "token": "env:SHIPBOB_TOKEN"}
     environment = {"SHIPBOB_TOKEN": "token-of-ours"}
 
@@ -63,7 +63,7 @@ def test_shipbob_cancels_an_order_as_a_whole_or_not(monkeypatch: pytest.MonkeyPa
 
 
 class AmazonExample(TargetUnderTest):
-    connector = load("amazon_mcf")
+    connector = load_connector("amazon_mcf")
     settings = {
         **threepl_vendors.amazon("https://sellingpartnerapi.example"),
         "refresh_token": "env:AMAZON_REFRESH_TOKEN",
@@ -123,7 +123,7 @@ class TestAmazon(AmazonExample, TargetContract):
 class DeclaredExample(TargetUnderTest):
     """The orders of a 3PL with a plain API, which refuses a second one with the same reference."""
 
-    connector = load("http_json")
+    connector = load_connector("http_json")
     settings = {
         "base_url": "https://depot.example",
         "auth": {"kind": "header", "name": "Api-Key", "value": "env:DEPOT_KEY"},

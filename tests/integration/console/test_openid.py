@@ -20,11 +20,11 @@ import pytest
 from msgspec import structs
 from tests.consoles import PASSWORD, Browser, ServedConsole, make_fleet, served
 
+from crossdock.console.access_protection import Protection
 from crossdock.console.people import Role
-from crossdock.console.protection import Protection
-from crossdock.console.sign_in import id_tokens
+from crossdock.console.sign_in import id_token_verification
 from crossdock.console.sign_in.accounts import AccountFile
-from crossdock.console.sign_in.id_tokens import ExpectedClaims, InvalidIdTokenError
+from crossdock.console.sign_in.id_token_verification import ExpectedClaims, InvalidIdTokenError
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
 from crossdock.console.sign_in.openid_settings import load_openid_settings
 from crossdock.reading.transport.http_results import Answer
@@ -276,7 +276,7 @@ def test_a_token_proves_nothing_to_another_client(provider: Provider) -> None:
     token = id_token(provider, "crossdock", nonce)
     now = int(datetime.now(UTC).timestamp())
     right = ExpectedClaims(provider.issuer, "crossdock", nonce)
-    assert id_tokens.verified_claims(token, keys, right, now)["sub"] == "1"
+    assert id_token_verification.verified_claims(token, keys, right, now)["sub"] == "1"
     head, body, signature = token.split(".")
     changed = [
         (token, keys, ExpectedClaims("https://another.example", "crossdock", nonce)),
@@ -294,7 +294,7 @@ def test_a_token_proves_nothing_to_another_client(provider: Provider) -> None:
     ]
     for given in changed:
         with pytest.raises(InvalidIdTokenError):
-            id_tokens.verified_claims(*given, now)
+            id_token_verification.verified_claims(*given, now)
 
 
 def test_a_new_key_of_the_provider_is_fetched(fleet: Path, protection: Protection, provider: Provider) -> None:
@@ -306,6 +306,6 @@ def test_a_new_key_of_the_provider_is_fetched(fleet: Path, protection: Protectio
     assert made._metadata is not None
     made._metadata = structs.replace(made._metadata, keys=[])
     query = {name: values[0] for name, values in parse_qs(urlsplit(agreed(address, "1")).query).items()}
-    person, wanted = made.person_of_answer("session", "http://127.0.0.1:1", query)
+    person, wanted = made.identify_person_from_answer("session", "http://127.0.0.1:1", query)
     assert (person.name, wanted) == ("anna@example.com", "/")
     assert made._metadata.keys

@@ -20,17 +20,17 @@ from tests.allowances import allowance
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_results import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.delivery_intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RequestCounters
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_rules import StateDoubts
-from crossdock.writing.delivery.operations import Kind, Operation
+from crossdock.writing.delivery.operations_and_intents import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.payload_comparison import difference
+from crossdock.writing.targets.payload_comparison import merge_patch
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "wms")
@@ -205,7 +205,7 @@ class Batch:
     operations: list[Operation]
     settled: Sequence[Settlement] = ()
 
-    def write(self, tx: Transaction) -> None:
+    def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""
 
 
@@ -226,7 +226,7 @@ def invoice(number: int) -> Operation:
 
 def updating(binding: Binding, after: dict[str, Any], *, fingerprint: int = 77) -> Operation:
     """The update that leads from what *binding* holds to *after*."""
-    return _of_bound("update", binding, after, difference(binding.payload, after), fingerprint)
+    return _of_bound("update", binding, after, merge_patch(binding.payload, after), fingerprint)
 
 
 def deleting(binding: Binding) -> Operation:
@@ -330,7 +330,7 @@ class Bench:
             unsettled = tx.intents.unsettled()
 
         already = len(self.settled)
-        self.run(lambda dispatcher: list(dispatcher.resume(unsettled)))
+        self.run(lambda dispatcher: list(dispatcher.resume_unsettled_intents(unsettled)))
         return [item.intent for item in self.settled[already:] if item.intent.status == "in_doubt"]
 
     def statuses(self) -> Counter[str]:

@@ -123,7 +123,7 @@ def test_what_cannot_be_looked_up_is_left_to_a_person(bench: Bench, platform: Pl
     bench.resume()
     assert (bench.unsettled(), platform.told()) == ({"1": "in_doubt"}, ["POST"])
     with bench.state.begin() as tx:
-        (text,) = tx.intents.latest_messages(tx.intents.unsettled()).values()
+        (text,) = tx.intents.latest_attempt_messages(tx.intents.unsettled()).values()
     assert "declare a look-up, or accepted" in text
 
 

@@ -51,7 +51,7 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
     now = datetime(2026, 1, 1, tzinfo=UTC)
     profile = profile_of("https://platform.example", idempotency={"kept_s": kept_s})
     one = intent(1, resource="invoice", attempts=1, first_sent_at=now - timedelta(seconds=age_s))
-    rule = in_doubt_rules.rule_for(one, PlatformTarget(profile), now)
+    rule = in_doubt_rules.sent_intent_rule(one, PlatformTarget(profile), now)
     if 0 <= age_s <= kept_s / 2 and age_s <= kept_s - 2 * in_doubt_rules.MARGIN_S:
         assert rule == "resend"
     if age_s >= kept_s or age_s < -in_doubt_rules.MARGIN_S:
@@ -61,7 +61,7 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
 @pytest.fixture
 def taken(state_url: StateUrl) -> StateUrl:
     create_or_upgrade(state_url, PIN)
-    with closing(State(state_url, PIN)) as state, state.exclusive("first"):
+    with closing(State(state_url, PIN)) as state, state.hold_run_lease("first"):
         pass
     return state_url
 
@@ -77,7 +77,7 @@ def _until(url: StateUrl, until: datetime) -> None:
 def test_a_lease_of_before_the_clock_was_set_back_keeps_nobody_out(taken: StateUrl, ahead: timedelta) -> None:
     """A lease that seems to end later than any lease can is one of another time."""
     _until(taken, datetime.now(UTC) + ahead)
-    with closing(State(taken, PIN)) as state, state.exclusive("next"):
+    with closing(State(taken, PIN)) as state, state.hold_run_lease("next"):
         assert state.fence == 2
 
 
@@ -87,8 +87,8 @@ def test_who_holds_a_lease_still_keeps_others_out(state_url: StateUrl) -> None:
     with (
         closing(State(state_url, PIN)) as one,
         closing(State(state_url, PIN)) as other,
-        one.exclusive("one"),
+        one.hold_run_lease("one"),
         pytest.raises(StateBusyError),
-        other.exclusive("other"),
+        other.hold_run_lease("other"),
     ):
         pass

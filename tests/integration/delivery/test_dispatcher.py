@@ -22,7 +22,7 @@ from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import State, StateUrl
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 
 def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: Platform, state_url: StateUrl) -> None:
@@ -56,7 +56,7 @@ def test_a_request_is_counted_before_it_leaves(bench: Bench, platform: Platform,
 
     platform.script = look
     bench.deliver(60)
-    with witness.read_only() as tx:
+    with witness.begin_read_only() as tx:
         assert tx.runs.listed(limit=1)[0].requests == len(platform.seen) == 60
     witness.close()
     assert min(counted) >= 0

@@ -26,7 +26,7 @@ def test_a_refusal_with_nul_is_a_dead_letter(bench: Bench, platform: Platform) -
     )
     bench.deliver(2)
     assert bench.statuses() == {"rejected": 1, "delivered": 1}
-    with bench.state.read_only() as tx:
+    with bench.state.begin_read_only() as tx:
         (dead_letter,) = tx.dead_letters.listed(limit=9)
     assert (dead_letter["message"], dead_letter["pointer"]) == (SHOWN, f"/{SHOWN}")
 
@@ -42,7 +42,7 @@ def test_an_attempt_that_failed_with_nul_is_kept(bench: Bench, platform: Platfor
     platform.script = script
     bench.deliver(1)
     assert bench.statuses() == {"delivered": 1}
-    with bench.state.read_only() as tx:
+    with bench.state.begin_read_only() as tx:
         (made,) = tx.record_history.operations(SCOPE, 0)
     assert SHOWN in [sent["message"] for sent in made["sendings"]]
 
@@ -90,9 +90,9 @@ def refuse_anything(bench: Bench, platform: Platform, examples: int) -> None:
 
         platform.script = script
         with bench.state.begin() as tx:
-            tx.dead_letters.clear("wms.products", range(9))
+            tx.dead_letters.remove_records("wms.products", range(9))
         bench.carry_out([operation(number) for number in range(len(problems))])
-        with bench.state.read_only() as tx:
+        with bench.state.begin_read_only() as tx:
             assert len(tx.dead_letters.listed(limit=99)) == len(problems)
             assert tx.intents.unsettled() == []
 

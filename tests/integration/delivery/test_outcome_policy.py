@@ -31,7 +31,7 @@ from tests.integration.delivery.harness import (
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.author_code_errors import AuthorCodeError
 
 INVOICES = Scope("platform", "invoice", "wms")
 

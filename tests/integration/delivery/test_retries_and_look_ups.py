@@ -59,7 +59,7 @@ def test_a_poisonous_record_does_not_stop_the_next_run(bench: Bench, platform: P
     bench.settled.clear()
 
     def night(dispatcher: Dispatcher) -> None:
-        assert list(dispatcher.resume(unsettled)) == []
+        assert list(dispatcher.resume_unsettled_intents(unsettled)) == []
         assert dispatcher.deliver(iter([]))
 
     bench.run(night)
@@ -80,7 +80,7 @@ def test_what_the_last_run_left_is_postponed_while_all_of_it_fails(
     platform.script = lambda seen: (500, {}, b"") if any(is_number(seen, n) for n in range(20)) else shelf(seen)
 
     def night(dispatcher: Dispatcher) -> None:
-        assert list(dispatcher.resume(left)) == []
+        assert list(dispatcher.resume_unsettled_intents(left)) == []
         assert dispatcher.deliver(iter([Batch([operation(number) for number in range(20, 30)])]))
 
     bench.run(night)

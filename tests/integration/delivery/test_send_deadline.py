@@ -17,7 +17,7 @@ from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.run_lease import LEASE_S
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.turn_writer import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
+from crossdock.writing.delivery.state_writer import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
 
 DAY_S = 86_400.0
 

@@ -30,7 +30,7 @@ def take(bench: Bench, name: str) -> None:
 
 def intents(bench: Bench) -> list[Intent]:
     with bench.state.begin() as tx:
-        return tx.intents.of_record(operation(0).scope, 0)
+        return tx.intents.intents_of_record(operation(0).scope, 0)
 
 
 def once(platform: Platform, shelf: Shelf, method: str, do: Callable[[], Any], *, after: bool = False) -> None:

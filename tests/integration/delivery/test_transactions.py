@@ -28,7 +28,7 @@ from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "reported", 100, "reported"), 7)
@@ -126,7 +126,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
 
         with closing(State(url, PIN)) as pg:
             run_id = pg.run_transaction(work)
-            with pg.read_only() as tx:
+            with pg.begin_read_only() as tx:
                 assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
     assert len(pauses) == 2
 
@@ -166,11 +166,11 @@ def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
 @pytest.mark.postgres
 def test_a_run_outlives_its_sessions(pg: State, beside: Engine) -> None:
     """A server that restarts in the middle of a run does not fail it, neither then nor at its end."""
-    with pg.exclusive("first"):
+    with pg.hold_run_lease("first"):
         pg.run_transaction(lambda tx: tx.buckets.put("platform", PURSE))
         hang_up(beside)
         pg.run_transaction(lambda tx: tx.buckets.put("platform", structs.replace(PURSE, spent=1)))
-    with pg.exclusive("second"), pg.begin() as tx:
+    with pg.hold_run_lease("second"), pg.begin() as tx:
         assert tx.buckets.get("platform") == structs.replace(PURSE, spent=1)
 
 

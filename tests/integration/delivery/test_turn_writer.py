@@ -18,7 +18,7 @@ from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 IN_FLIGHT, RECORDS = 10, 60
@@ -33,7 +33,7 @@ class Prompt(Senders):
         self.stood: list[tuple[str, int]] = []
 
     def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             known = {each.id: each for each in tx.intents.unsettled()}
         for batch in batches:
             (task,) = batch.tasks
@@ -68,7 +68,7 @@ def test_what_leaves_stands_in_the_state_as_sending(state: State, target: Platfo
     settled = deliver(state, senders, target)
     assert senders.stood == [("sending", 1)] * RECORDS
     assert [item.intent.status for item in settled] == ["delivered"] * RECORDS
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.bindings.counts_by_resource() == {"product": RECORDS}
         assert tx.intents.unsettled() == []
 

@@ -13,18 +13,17 @@ from typing import Any, TypeVar, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import UnavailableError
 from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
-from crossdock.services.fleet.run_slots import RunSlots
-from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.run_slot_allocation import RunSlots
 from crossdock.services.fleet.tenants import Tenant
-from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import ScheduledRun
-from crossdock.state.fleet_database import JobFacts
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage
 
@@ -51,7 +50,7 @@ def ended(seconds: float = 1.0, status: Any = "done") -> CallResult:
     run = ScheduledRun("nightly", TODAY.instant, TODAY.business_date, status, 1, 7, NOW, NOW, None)
     event = ScheduledRunEnded("nightly", TODAY.business_date, TODAY.instant, 7, status, seconds, 8, (), None)
     facts = RunFacts(status=status, event=event, exit_code=0, throttled=0, tallies={}, open={})
-    return CallResult(outcome="ended", run=facts, jobs=(structs.replace(unended(), last=run, expected_s=seconds),))
+    return CallResult(outcome="ended", run=facts, jobs=(replace(unended(), last=run, expected_s=seconds),))
 
 
 def ended_next_day() -> CallResult:
@@ -59,8 +58,8 @@ def ended_next_day() -> CallResult:
     result, day = ended(), timedelta(days=1)
     last = result.jobs[0].last
     assert last is not None
-    later = structs.replace(last, due=last.due + day, business_date=last.business_date + day)
-    return result.model_copy(update={"jobs": (structs.replace(result.jobs[0], last=later),)})
+    later = replace(last, due=last.due + day, business_date=last.business_date + day)
+    return result.model_copy(update={"jobs": (replace(result.jobs[0], last=later),)})
 
 
 @dataclass
@@ -103,25 +102,25 @@ class Said:
 
     all: list[str] = field(default_factory=list)
 
-    def began(self, tenant: str, job: str, at: Due) -> None:
+    def report_run_start(self, tenant: str, job: str, at: Due) -> None:
         self.all.append(f"{tenant} began")
 
-    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+    def report_run_end(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} {run.status}")
 
-    def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} failed: {message.text}")
 
-    def tenant_unusable(self, tenant: str, error: str) -> None:
+    def report_unusable_tenant(self, tenant: str, error: str) -> None:
         self.all.append(f"{tenant} broken: {error}")
 
-    def call_lost(self, tenant: str, reason: str) -> None:
+    def report_lost_call(self, tenant: str, reason: str) -> None:
         self.all.append(f"{tenant} lost: {reason}")
 
-    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
+    def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         self.all.append(f"{tenant} notice pending: {event.run_id}")
 
-    def report_part_status(self, part: str, problem: str | None) -> None:
+    def report_component_status(self, part: str, problem: str | None) -> None:
         if problem is not None:
             self.all.append(f"{part}: {problem}")
 
@@ -164,7 +163,7 @@ def fleet() -> Fleet:
 def test_a_run_begins_when_there_is_a_slot(fleet: Fleet) -> None:
     """Each tenant is run once, at most two at the same time, and the next one at the end of another."""
     for name in "abc":
-        fleet.scheduler.put(tenant(name), [unended()])
+        fleet.scheduler.add_or_replace_tenant(tenant(name), [unended()])
     assert fleet.running() == ["a", "b"]
     fleet.executor.end("a", ended())
     assert fleet.wakes
@@ -180,7 +179,7 @@ def test_a_run_begins_when_there_is_a_slot(fleet: Fleet) -> None:
 def test_one_run_at_a_time_reads_a_host(fleet: Fleet) -> None:
     """Others are not held up by it."""
     for name, host in (("a", "ftp"), ("b", "ftp"), ("c", "shop")):
-        fleet.scheduler.put(tenant(name, host), [unended()])
+        fleet.scheduler.add_or_replace_tenant(tenant(name, host), [unended()])
     assert fleet.running() == ["a", "c"]
     fleet.executor.end("c", ended())
     assert fleet.running() == ["a"]
@@ -199,8 +198,8 @@ def test_one_run_at_a_time_reads_a_host(fleet: Fleet) -> None:
 )
 def test_a_call_that_was_not_carried_out_is_made_again(fleet: Fleet, loss: CallResult | Exception) -> None:
     """After pauses that grow to some minutes, until it is; others go on meanwhile."""
-    fleet.scheduler.put(tenant("a"), [unended()])
-    fleet.scheduler.put(tenant("b"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("b"), [unended()])
     assert fleet.running() == ["a", "b"]
     fleet.executor.end("b", ended())
     pauses = list[float]()
@@ -222,7 +221,7 @@ def test_a_call_that_was_not_carried_out_is_made_again(fleet: Fleet, loss: CallR
 
 def test_a_failure_is_reported_once_until_it_is_another(fleet: Fleet) -> None:
     """However often the run is tried again."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     for error in ("no route", "no route", "no key", "no route"):
         assert fleet.later(LATEST.total_seconds()) == ["a"]
         fleet.executor.end("a", CallResult(outcome="failed", error=error))
@@ -236,7 +235,7 @@ def test_a_failure_is_reported_once_until_it_is_another(fleet: Fleet) -> None:
 
 def test_a_call_that_the_engine_has_forgotten_is_made_a_second_time(fleet: Fleet) -> None:
     """No run waits for good for a result that does not come."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     assert fleet.later(ASK_AFTER.total_seconds() - 1) == ["a"]
     assert fleet.executor.forgotten == []
@@ -250,7 +249,7 @@ def test_a_call_that_the_engine_has_forgotten_is_made_a_second_time(fleet: Fleet
 
 def test_a_run_that_takes_long_is_asked_about_now_and_then(fleet: Fleet) -> None:
     """The second call finds the state in use; the end of the first one is reported, once."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     asked, first = 0, fleet.executor.calls["a"]
     for _ in range(600):
@@ -268,7 +267,7 @@ def test_a_run_that_takes_long_is_asked_about_now_and_then(fleet: Fleet) -> None
 
 def test_a_run_whose_process_is_killed_again_is_reported_once(fleet: Fleet) -> None:
     """At the second lost call, as its process is perhaps killed at each attempt."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     for lost in range(1, 5):
         assert fleet.later(60) == ["a"]
         fleet.executor.end("a", RuntimeError("killed"))
@@ -278,7 +277,7 @@ def test_a_run_whose_process_is_killed_again_is_reported_once(fleet: Fleet) -> N
 
 def test_an_answer_that_cannot_be_read_is_a_problem_of_the_executor(fleet: Fleet) -> None:
     """As that of a worker with another version."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     _, future = fleet.executor.calls.pop("a")
     future.set_result("{}")
@@ -288,7 +287,7 @@ def test_an_answer_that_cannot_be_read_is_a_problem_of_the_executor(fleet: Fleet
 
 def test_a_cancelled_call_is_made_again(fleet: Fleet) -> None:
     """As the calls of a cluster whose scheduler was restarted."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     _, future = fleet.executor.calls.pop("a")
     assert future.cancel()
@@ -300,7 +299,7 @@ def test_a_cancelled_call_is_made_again(fleet: Fleet) -> None:
 def test_an_executor_that_cannot_be_used_is_opened_anew(fleet: Fleet) -> None:
     """Runs that are due wait, and none is lost."""
     fleet.executor.refusals = [RuntimeError("shut down"), UnavailableError("the scheduler does not answer")]
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     assert fleet.running() == []
     assert fleet.said.all == ["executor: the scheduler does not answer [unavailable]"]
     assert fleet.later(1) == []
@@ -314,7 +313,7 @@ def test_an_executor_that_cannot_be_used_is_opened_anew(fleet: Fleet) -> None:
 
 def test_a_worker_of_another_version_is_a_problem_of_the_executor(fleet: Fleet) -> None:
     """The run waits for a worker that fits."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     fleet.executor.end("a", CallResult(outcome="refused", error="this worker has crossdock 9"))
     assert fleet.running() == []
@@ -327,7 +326,7 @@ def test_a_worker_of_another_version_is_a_problem_of_the_executor(fleet: Fleet) 
 
 def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> None:
     """A state that cannot be used is reported once."""
-    fleet.scheduler.put(tenant("a"), [])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [])
     assert fleet.running() == ["a"]
     fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
     assert fleet.later(2) == ["a"]
@@ -342,9 +341,9 @@ def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> N
 
 def test_a_removed_tenant_ends_its_run(fleet: Fleet) -> None:
     """The end is reported, and no other run begins."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
-    fleet.scheduler.remove("a")
+    fleet.scheduler.remove_tenant("a")
     fleet.executor.end("a", ended())
     assert fleet.later(86_400) == []
     assert fleet.said.all[-1] == "a done"
@@ -352,9 +351,9 @@ def test_a_removed_tenant_ends_its_run(fleet: Fleet) -> None:
 
 def test_a_changed_config_is_used_from_the_next_run_on(fleet: Fleet) -> None:
     """A tenant never has two runs at the same time, and what waited is decided about again."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
-    fleet.scheduler.put(replace(tenant("a"), digest="11"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(replace(tenant("a"), digest="11"), [unended()])
     assert fleet.running() == ["a"]
     fleet.executor.end("a", CallResult(outcome="changed", error="it differs"))
     assert fleet.later(2) == ["a"]
@@ -364,15 +363,15 @@ def test_a_changed_config_is_used_from_the_next_run_on(fleet: Fleet) -> None:
 
 def test_a_run_that_people_know_of_is_no_news(fleet: Fleet) -> None:
     """Until its mark is removed, by a look that a changed config does not prevent, results that name it are ignored."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     assert fleet.running() == ["a"]
     event = ended().run
     assert event is not None
-    fleet.scheduler.look_at_state("a", [7])
+    fleet.scheduler.schedule_notice_check("a", [7])
     fleet.executor.end("a", ended().model_copy(update={"pending_notices": (event.event,)}))
     fleet.executor.refusals = [UnavailableError("away")]
     fleet.work()
-    fleet.scheduler.put(tenant("a"), [ended().jobs[0]])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [ended().jobs[0]])
     fleet.later(60)
     assert fleet.executor.calls["a"][0].notified == (7,)
     assert not any("notice pending" in text for text in fleet.said.all)
@@ -380,15 +379,15 @@ def test_a_run_that_people_know_of_is_no_news(fleet: Fleet) -> None:
 
 def test_tenants_with_one_credential_share_its_bucket(fleet: Fleet) -> None:
     """Others keep theirs, and so does one whose config says where its bucket is."""
-    fleet.scheduler.put(tenant("a", credential="k"), [unended()])
-    fleet.scheduler.put(tenant("b", credential="k"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a", credential="k"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("b", credential="k"), [unended()])
     fleet.work()
     limits = [fleet.executor.calls[name][0].shared_limit for name in "ab"]
     assert limits == [SharedLimit(database="postgresql://db/fleet", name="credential k")] * 2
     for name in "ab":
         fleet.executor.end(name, ended())
-    fleet.scheduler.put(tenant("c"), [unended()])
-    fleet.scheduler.put(tenant("d", credential="k", shares_limit=True), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("c"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("d", credential="k", shares_limit=True), [unended()])
     fleet.work()
     assert [fleet.executor.calls[name][0].shared_limit for name in "cd"] == [None, None]
 
@@ -397,9 +396,9 @@ def test_slow_and_failing_tenants_do_not_delay_others() -> None:
     """Those that did not complete the last time hang again: two of them, and the others run meanwhile."""
     fleet = Fleet(at_once=4, per_host=9)
     for name in ("a0", "a1", "a2"):
-        fleet.scheduler.put(tenant(name), ended(status="failed").jobs)
+        fleet.scheduler.add_or_replace_tenant(tenant(name), ended(status="failed").jobs)
     for number in range(6):
-        fleet.scheduler.put(tenant(f"b{number}"), ended().jobs)
+        fleet.scheduler.add_or_replace_tenant(tenant(f"b{number}"), ended().jobs)
     assert fleet.later(timedelta(hours=23).total_seconds()) == ["a0", "a1", "b0", "b1"]
     done = []
     while quick := [name for name in fleet.running() if name.startswith("b")]:
@@ -413,7 +412,7 @@ def test_slow_and_failing_tenants_do_not_delay_others() -> None:
 
 def test_closing_cancels_what_has_not_begun(fleet: Fleet) -> None:
     """And calls the executor no more."""
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     _, future = fleet.executor.calls["a"]
     fleet.scheduler.close()
@@ -441,7 +440,7 @@ def test_every_run_takes_place_whatever_happens_to_its_calls(
     fleet, done = Fleet(at_once=2), set[str]()
     names = [f"t{number}" for number in range(tenants)]
     for name in names:
-        fleet.scheduler.put(tenant(name), [unended()])
+        fleet.scheduler.add_or_replace_tenant(tenant(name), [unended()])
 
     def carried_out(name: str) -> CallResult:
         """The run takes place, unless it has, or the state is only looked at."""
@@ -460,7 +459,7 @@ def test_every_run_takes_place_whatever_happens_to_its_calls(
             fleet.executor.end(name, trouble or result)
         if changes and which == 0:
             name = names[changes.pop() % tenants]
-            fleet.scheduler.put(replace(tenant(name), digest=str(len(changes))), [])
+            fleet.scheduler.add_or_replace_tenant(replace(tenant(name), digest=str(len(changes))), [])
         fleet.clock.advance(which)
     for _ in range(20 * tenants):
         for name in fleet.running():
@@ -496,7 +495,7 @@ def test_a_future_whose_methods_fail_stops_nothing(fleet: Fleet, method: str) ->
     fleet.executor.made_of = method
     fleet.scheduler._open = fleet.executor.open
     for name in "ab":
-        fleet.scheduler.put(tenant(name), [unended()])
+        fleet.scheduler.add_or_replace_tenant(tenant(name), [unended()])
     assert fleet.running() == ["a", "b"]
     for name in "ab":
         fleet.executor.end(name, ended())
@@ -510,7 +509,7 @@ def test_an_executor_that_returns_no_future_is_opened_anew(fleet: Fleet) -> None
     """The runs wait, and the message says what it returned."""
     fleet.executor = Careless()
     fleet.scheduler._open = fleet.executor.open
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     assert fleet.said.all[0].startswith("executor: submit returned NoneType instead of a Future")
     fleet.executor.made_of = "exception"
@@ -527,7 +526,7 @@ def test_an_executor_that_cannot_be_closed_stops_nothing(fleet: Fleet) -> None:
 
     fleet.executor.refusals = [RuntimeError("shut down")]
     fleet.scheduler._open = opened
-    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     assert fleet.said.all[-1] == "executor: OSError: no connection"
     assert fleet.later(2) == ["a"]

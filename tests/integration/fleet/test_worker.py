@@ -19,8 +19,8 @@ from crossdock.config.project import project
 from crossdock.config.schedules.due_times import Due
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
-from crossdock.services.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
-from crossdock.services.fleet.tenants import load_base, load_tenant
+from crossdock.services.fleet.tenants import load_fleet_base, load_tenant
+from crossdock.services.fleet.worker_messages import CallResult, ScheduledCall, SharedLimit
 from crossdock.services.scheduler import pending_notices
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
@@ -38,7 +38,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FleetStag
 
 def call(stage: FleetStage, job: str | None = JOB, **changes: object) -> ScheduledCall:
     """The call for the run that is due."""
-    tenant = load_tenant(stage.config("t000"), load_base(stage.base))
+    tenant = load_tenant(stage.config("t000"), load_fleet_base(stage.base))
     day = None if job is None else stage.due.date()
     made = ScheduledCall(
         tenant="t000", files=tenant.files, digest=tenant.digest, job=job, due=day and stage.due, business_date=day
@@ -104,7 +104,7 @@ def test_a_config_that_is_gone_is_an_error_of_its_run(stage: FleetStage) -> None
 def test_a_state_in_use_is_busy(stage: FleetStage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call is made again later."""
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.0)
-    with project.load(stage.base, stage.config("t000")).exclusive_state():
+    with project.load(stage.base, stage.config("t000")).open_state_exclusively():
         assert executed(call(stage)).outcome == "busy"
     assert executed(call(stage)).outcome == "ended"
 
@@ -142,7 +142,7 @@ def test_a_secret_that_is_missing_here_is_an_error_of_its_run(
 
 def test_the_people_of_a_tenant_are_told_later(stage: FleetStage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look sends what a channel did not accept after the run, and the result says whether something is left."""
-    monkeypatch.setattr(pending_notices.send_pending, "__kwdefaults__", {"older_than": timedelta()})
+    monkeypatch.setattr(pending_notices.send_pending_notices, "__kwdefaults__", {"older_than": timedelta()})
     invoices = stage.folder / "out" / "t000" / "INV1.csv"
     invoices.write_text(invoices.read_text() + "9;C7;P0;1;1.5\n")
     with served(Receiver()) as hook:
@@ -212,7 +212,7 @@ def test_old_rows_are_removed_after_a_run(stage: FleetStage) -> None:
     """As a service does it once a day."""
     assert executed(call(stage)).outcome == "ended"
     with project.load(stage.base, stage.config("t000")).read_state() as tx:
-        assert tx.retention.applied_at() is not None
+        assert tx.retention.last_applied_time() is not None
 
 
 def test_a_call_is_a_due_run(stage: FleetStage) -> None:

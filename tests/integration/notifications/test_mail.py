@@ -21,7 +21,7 @@ from tests.servers import served
 from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail
-from crossdock.services.notifications.events import compose_message
+from crossdock.services.notifications.run_events_and_messages import compose_message
 
 CODE = "[notification_failed]"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 from tests.integration.notifications.receivers import (
     FAILED,
     KEY,
@@ -28,9 +28,9 @@ def test_unselected_events_are_not_sent() -> None:
     with served(Receiver()) as receiver:
         sender = notifier({"when": ["recovered"], "webhook": {"url": receiver.url}})
         assert sender.notify(FAILED) == []
-        assert sender.notify(structs.replace(FAILED, status="done")) == []
+        assert sender.notify(replace(FAILED, status="done")) == []
         assert receiver.posts == []
-        assert sender.notify(structs.replace(FAILED, status="degraded", previous="failed")) == []
+        assert sender.notify(replace(FAILED, status="degraded", previous="failed")) == []
     (post,) = receiver.posts
     assert exact_json.loads(post.body)["data"]["kinds"] == ["recovered"]
 

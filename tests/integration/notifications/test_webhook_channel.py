@@ -23,7 +23,7 @@ from tests.servers import served
 
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import UnavailableError
-from crossdock.services.notifications.events import compose_message
+from crossdock.services.notifications.run_events_and_messages import compose_message
 from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values import exact_json
 

@@ -16,9 +16,9 @@ from tests.integration.serving.test_guarded_connections import rest
 from tests.waiting import WITHIN_S
 
 from crossdock.errors import ConfigError
-from crossdock.services.observability import health
-from crossdock.services.observability.health import serve
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability import monitoring_server
+from crossdock.services.observability.health_and_metrics import Metrics
+from crossdock.services.observability.monitoring_server import serve
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
@@ -56,19 +56,19 @@ def test_health_follows_the_loop(client: httpx.Client, clock: ManualClock, metri
 def test_readiness_follows_config_and_state(client: httpx.Client, metrics: Metrics) -> None:
     """503 with the reason until both are usable; health does not depend on it."""
     assert client.get("/readyz").status_code == 503
-    metrics.report_part_status("config")
-    metrics.report_part_status("state", "größer als der Platz")
+    metrics.report_component_status("config")
+    metrics.report_component_status("state", "größer als der Platz")
     answer = client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready; state: größer als der Platz\n")
     assert client.get("/healthz").status_code == 200
-    metrics.report_part_status("state")
+    metrics.report_component_status("state")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (200, "ready\n")
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/openmetrics-text; version=1.0.0, text/plain; version=1.0.0"])
 def test_metrics_are_read_by_prometheus(client: httpx.Client, metrics: Metrics, accept: str) -> None:
     """In its text format, whatever formats the client accepts."""
-    metrics.run_began("nächtlich")
+    metrics.record_run_start("nächtlich")
     answer = client.get("/metrics", headers={"accept": accept})
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
@@ -114,8 +114,10 @@ def test_local_and_allowed_names_are_served(metrics: Metrics) -> None:
 
 def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered 408 and closed."""
-    limits = structs.replace(health._LIMITS, clients=structs.replace(health._CLIENTS, header_s=0.2))
-    monkeypatch.setattr(health, "_LIMITS", limits)
+    limits = structs.replace(
+        monitoring_server._LIMITS, clients=structs.replace(monitoring_server._CLIENTS, header_s=0.2)
+    )
+    monkeypatch.setattr(monitoring_server, "_LIMITS", limits)
     with serve(metrics) as base_url:
         address = urlsplit(base_url)
         with socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S) as wire:

@@ -43,7 +43,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
         def open_(estimate: LimitEstimate) -> BucketStore:
             if request.param == "memory":
-                made.append(made[0] if made else MemoryStore(SystemClock(), BucketState.of_estimate(estimate)))
+                made.append(made[0] if made else MemoryStore(SystemClock(), BucketState.from_estimate(estimate)))
             else:
                 store = SharedBucket(url, SystemClock(), "b", lambda earlier: earlier or estimate)
                 made.append(stack.enter_context(closing(store)))

@@ -18,12 +18,12 @@ from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_effects
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CONFIG = """
 x-changed: &changed
@@ -120,26 +120,26 @@ class Syncs:
         config = yaml.safe_load(CONFIG.replace("ZONE", partner.habits.timezone or "UTC"))
         for stream in config["connections"]["depot"]["streams"].values():
             stream.update({"time_format": time_format} if time_format and "cursor" in stream else {})
-        key = {"kind": "api_key", "token": private_file(folder / "platform-key", sandbox.api_key)}
+        key = {"kind": "api_key", "token": write_private_file(folder / "platform-key", sandbox.api_key)}
         config["platform"] |= {"base_url": sandbox.base_url, "auth": key}
         config["connections"]["depot"]["base_url"] = depot.url
-        config["connections"]["depot"]["auth"]["value"] = private_file(folder / "depot-key", API_KEY)
+        config["connections"]["depot"]["auth"]["value"] = write_private_file(folder / "depot-key", API_KEY)
         (folder / "crossdock.yaml").write_bytes(exact_json.dumps(config))
         self._project = project.load(folder / "crossdock.yaml")
-        self._project.init()
+        self._project.create_or_upgrade_state()
 
     def sync(self, after_s: float = 3600) -> int:
         """Sync *after_s* seconds after the last time; returns the number of operations."""
         self.partner.clock.advance(after_s)
         before = len(self.effects())
-        report = runner.sync(
-            self._project, [], clock=self.partner.clock, progress=Silent(), interrupt=threading.Event()
+        report = sync_and_replay.sync(
+            self._project, [], clock=self.partner.clock, progress=SilentProgress(), interrupt=threading.Event()
         )
         assert (report.exit_code, report.balanced) == (0, True), report.errors
         return len(self.effects()) - before
 
     def effects(self) -> list[dict[str, Any]]:
-        return [dict(each) for each in sandbox_effects.list_effects(self._project.platform)]
+        return [dict(each) for each in sandbox_effects_comparison.list_effects(self._project.platform)]
 
     def stored(self) -> dict[str, Counter[Any]]:
         """What the platform has, by resource: its facts without ids."""

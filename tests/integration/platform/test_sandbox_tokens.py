@@ -31,7 +31,7 @@ def platform(tmp_path: Path) -> Iterator[SandboxServer]:
 
 def target(platform: SandboxServer, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> PlatformTarget:
     """A target with the credential of the client ``crossdock``."""
-    _, secret = platform.sandbox.clients.add(scopes=["products:write"], client_id="crossdock")
+    _, secret = platform.sandbox.clients.create_credential(scopes=["products:write"], client_id="crossdock")
     monkeypatch.setenv("CLIENT_SECRET", secret)
     auth = {"kind": "oauth2_client_credentials", "client_id": "crossdock", "client_secret": "env:CLIENT_SECRET"}
     facts = {"base_url": platform.base_url, "tenant": platform.tenant, "auth": auth}

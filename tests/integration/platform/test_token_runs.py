@@ -12,7 +12,7 @@ from tests.integration.platform.token_server import Reply, Seen, TokenServer, an
 from tests.integration.sources import orders_shop
 
 from crossdock.cli.main import main
-from crossdock.config import registry
+from crossdock.config import connector_registry
 
 PRODUCTS = 30
 CONFIG = """
@@ -47,8 +47,12 @@ def platform(seen: Seen) -> Reply:
 @pytest.fixture
 def config(server: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A config and its state; the shop and the platform are one server."""
-    load = registry.load
-    monkeypatch.setattr(registry, "load", lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name))
+    load = connector_registry.load_connector
+    monkeypatch.setattr(
+        connector_registry,
+        "load_connector",
+        lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
+    )
     server.platform = platform
     path = tmp_path / "c.yaml"
     path.write_text(CONFIG.format(base_url=server.base_url))

@@ -14,14 +14,14 @@ import httpx
 
 from crossdock.client import Client, Customer, Line, Order, Product, StoredOrder
 from crossdock.config.project import project
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial, try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 UNPACED = {"per_minute": 600_000, "burst": 100_000}
 COPIES = {
@@ -44,7 +44,7 @@ class Reading:
         self.server, self.folder = server, folder
         self.clock = ManualClock(datetime.now(UTC) + timedelta(days=7))
         self.client = Client(server.base_url, server.tenant, server.api_key)
-        self._key = private_file(folder / "platform-key", server.api_key)
+        self._key = write_private_file(folder / "platform-key", server.api_key)
 
     @property
     def config(self) -> Path:
@@ -65,19 +65,21 @@ class Reading:
         document = {"platform": {**facts, **platform}, "state": "sqlite:///state.db", "connections": connections}
         self.config.write_bytes(exact_json.dumps(document))
         loaded = project.load(self.config)
-        loaded.init()
+        loaded.create_or_upgrade_state()
         self.project = loaded
         return loaded
 
     def sync(self) -> Report:
         """A sync that delivers everything, an hour after the last one."""
         self.clock.advance(3600)
-        report = runner.sync(self.project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event())
+        report = sync_and_replay.sync(
+            self.project, [], clock=self.clock, progress=SilentProgress(), interrupt=threading.Event()
+        )
         assert (report.exit_code, report.balanced) == (0, True), report.errors
         return report
 
     def tried(self, stream: str = "erp.products", most: int = 1000) -> Trial:
-        return try_stream(self.project, stream, most, clock=self.clock, progress=Silent())
+        return try_stream(self.project, stream, most, clock=self.clock, progress=SilentProgress())
 
     # ---- the sandbox
 

@@ -13,14 +13,14 @@ from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.platform_source import live_records
 from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 PRODUCTS = {"products": COPIES}
 
 
 @pytest.fixture
 def run(erp: Reading, tmp_path: Path) -> SourceContext:
-    return SourceContext(erp.clock, Silent(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    return SourceContext(erp.clock, SilentProgress(), NoIntake(), tmp_path, tmp_path, tmp_path)
 
 
 def test_all_pages_of_a_list_are_read(erp: Reading, run: SourceContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_all_pages_of_a_list_are_read(erp: Reading, run: SourceContext, monkeypa
     ids, profile = erp.products(250), erp.configure(PRODUCTS).platform
     with LiveRecords(profile, run) as live:
         pages = list(live.pages("product"))
-        assert live.requests == 3
+        assert live.request_count == 3
     assert [len(page) for page in pages] == [100, 100, 50]
     assert [each["id"] for page in pages for each in page] == ids
     assert pages[0][7]["sku"] == "P7"

@@ -12,7 +12,7 @@ from tests.integration.platform_source.reading import Reading
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.plain_3pl import Plain3pl
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 
 ORDERS = {
     "read": "order",
@@ -37,8 +37,10 @@ ORDERS = {
 @pytest.fixture
 def depot(monkeypatch: pytest.MonkeyPatch) -> Iterator[PartnerServer]:
     """The fake with the products of the platform, and its connector installed."""
-    load = registry.load
-    monkeypatch.setattr(registry, "load", lambda kind: depot_connector.CONNECTOR if kind == "depot" else load(kind))
+    load = connector_registry.load_connector
+    monkeypatch.setattr(
+        connector_registry, "load_connector", lambda kind: depot_connector.CONNECTOR if kind == "depot" else load(kind)
+    )
     partner = Plain3pl(owners=("acme",))
     for number in range(3):
         partner.warehouse.add_product("acme", f"P{number}")
@@ -107,4 +109,6 @@ def test_deleted_orders_are_cancelled(erp: Reading, depot: PartnerServer) -> Non
 def test_personal_members_of_the_platform_are_masked(erp: Reading, depot: PartnerServer) -> None:
     """What a partner's resource does not declare is personal if it is made of personal members that are read."""
     configure(erp, depot)
-    assert erp.project.masks.personal_members("erp.orders", erp.project.scope_by_stream["erp.orders"]) == {"customer"}
+    assert erp.project.personal_data_masks.personal_members(
+        "erp.orders", erp.project.scope_by_stream["erp.orders"]
+    ) == {"customer"}

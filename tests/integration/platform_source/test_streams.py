@@ -202,7 +202,7 @@ def test_a_refusal_names_the_scope(erp: Reading, scopes: list[str], missing: str
 def test_access_tokens_are_used_as_for_delivery(erp: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream reads with OAuth 2.0 client credentials of the section ``platform``, also when a token was revoked."""
     ids = erp.products(3)
-    _, secret = erp.server.sandbox.clients.add(scopes=["products:read"], client_id="reader")
+    _, secret = erp.server.sandbox.clients.create_credential(scopes=["products:read"], client_id="reader")
     monkeypatch.setenv("CLIENT_SECRET", secret)
     auth = {"kind": "oauth2_client_credentials", "client_id": "reader", "client_secret": "env:CLIENT_SECRET"}
     erp.configure(PRODUCTS, platform={"auth": auth})

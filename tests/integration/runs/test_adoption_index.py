@@ -15,14 +15,14 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import adoption_index
-from crossdock.runs.adoption_index import LiveReader
+from crossdock.runs import adoptable_record_reading
+from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex
 from crossdock.runs.platform_source import live_records
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 OTHER = structs.replace(SCOPE, namespace="shop")
 
@@ -36,18 +36,18 @@ def erp(tmp_path: Path) -> Iterator[Reading]:
 
 @pytest.fixture
 def state(erp: Reading) -> Iterator[State]:
-    with erp.project.exclusive_state() as opened:
+    with erp.project.open_state_exclusively() as opened:
         yield opened
 
 
-def reader(erp: Reading, state: State) -> LiveReader:
-    run = SourceContext(SystemClock(), Silent(), NoIntake(), erp.folder, erp.folder, erp.folder)
-    return LiveReader(erp.project.platform, run, state, SCOPE, "sku")
+def reader(erp: Reading, state: State) -> AdoptableRecordReader:
+    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), erp.folder, erp.folder, erp.folder)
+    return AdoptableRecordReader(erp.project.platform, run, state, SCOPE, "sku")
 
 
 def read(erp: Reading, state: State) -> LiveIndex:
     index = LiveIndex()
-    reader(erp, state).read(index)
+    reader(erp, state).read_changes_into_index(index)
     index.sort()
     return index
 
@@ -94,13 +94,13 @@ def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading
 
 def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the platform says when; and a run that is stopped reads no further."""
-    monkeypatch.setattr(adoption_index, "OVERLAP_S", 0.0)
+    monkeypatch.setattr(adoptable_record_reading, "OVERLAP_S", 0.0)
     monkeypatch.setattr(live_records, "PAGE_SIZE", 1)
     ids, index, made = erp.products(3), LiveIndex(), reader(erp, state)
-    made.read(index)
+    made.read_changes_into_index(index)
     index.sort()
     erp.client.products.update(ids[1], {"sku": "new"})
-    made.read(index)
+    made.read_changes_into_index(index)
     index.sort()
     assert (index.find("P1"), index.find("new"), len(index)) == ([], [(ids[1], False)], 3)
     assert len(erp.requested("/api/v1/catalog/products")) == 3 + 2  # the last one again, and what was changed
@@ -110,7 +110,7 @@ def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeyp
 
     made.check = stop
     with pytest.raises(StoppedError):
-        made.read(index)
+        made.read_changes_into_index(index)
 
 
 @pytest.mark.parametrize("item", [{"sku": "A"}, {"id": "", "sku": "A"}, {"id": 1.5, "sku": "A"}])
@@ -119,4 +119,4 @@ def test_a_record_without_an_id_is_refused(erp: Reading, state: State, item: obj
     page, made = {"data": [item], "nextCursor": None}, reader(erp, state)
     made.run = replace(made.run, transport=httpx.MockTransport(lambda _: httpx.Response(200, json=page)))
     with pytest.raises(RefusedError, match="without a valid id"):
-        made.read(LiveIndex())
+        made.read_changes_into_index(LiveIndex())

@@ -14,7 +14,7 @@ from tests.integration.runs.silent_shop import Following, Rereading, Shop, held,
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import OpenUntil, Reread
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_url
 
@@ -112,7 +112,7 @@ def test_a_run_that_ends_in_the_middle_of_the_full_list_reads_it_again(bench: Be
 
     shop.pull = interrupted  # type: ignore[method-assign]
     assert bench._project is not None
-    report = runner.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
+    report = sync_and_replay.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
     assert (report.balanced, report.tallies["b.customers"].records["updated"]) == (True, 0)
     del shop.pull
     assert night(bench).tallies["b.customers"].records["updated"] == 1
@@ -131,7 +131,7 @@ def test_a_run_is_stopped_between_checkpoints_without_records(bench: Bench) -> N
 
     shop.pull = empty  # type: ignore[method-assign]
     assert bench._project is not None
-    report = runner.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
+    report = sync_and_replay.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
     assert (report.exit_code, report.balanced) == (130, True)
     assert "stopped while reading" in str(report.errors["b.customers"])
 

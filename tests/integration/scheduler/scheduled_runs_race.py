@@ -24,7 +24,7 @@ from tests.unit.scheduling.wallclock import planned, walk
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
@@ -90,7 +90,7 @@ class Met(Project, frozen=True):
     @contextmanager
     def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
         try:
-            with Project.exclusive_state(self, restored=restored) as state:
+            with Project.open_state_exclusively(self, restored=restored) as state:
                 yield state
         except StateBusyError:
             self.meet()
@@ -230,7 +230,7 @@ class Simulation:
         try:
             while True:
                 ended_before = self._ended
-                if not scheduler.tick() and not self._another_ended(ended_before):
+                if not scheduler.report_or_start_runs() and not self._another_ended(ended_before):
                     return
         except KilledError:
             return
@@ -255,7 +255,7 @@ class Simulation:
     @contextmanager
     def busy(self) -> Iterator[State]:
         """Another process holds the lease."""
-        with closing(self.project.open_state()) as other, other.exclusive("other"):
+        with closing(self.project.open_state()) as other, other.hold_run_lease("other"):
             yield other
 
     def pause(self, name: str, *, paused: bool) -> None:

@@ -22,16 +22,16 @@ from crossdock.errors import ClockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
-from crossdock.services.inbox import inbox_worker
-from crossdock.services.inbox.inbox_worker import InboxWorker
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, NamedRecord, PinnedTenant, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 MONTH_S = 31 * 86_400.0
 
@@ -54,16 +54,16 @@ def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated) -> None:
     """While no run starts because the clocks differ, the records of webhooks are worked on."""
     clock = ManualClock(BEGIN)
-    worker = InboxWorker(clock, Silent, threading.Event(), lambda *_: None)
+    worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None)
     made = Scheduler(loaded, clock, lambda *_: None, lambda _: None, WorkerPool(Inline()), worker)
-    with mock.patch.object(inbox_worker, "IDLE_S", 0.0), closing(made) as scheduler:
-        scheduler.tick()
+    with mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0), closing(made) as scheduler:
+        scheduler.report_or_start_runs()
         platform.date = _date(clock)
         clock.step(MONTH_S)
         with closing(loaded.open_state()) as state, state.begin() as tx:
             tx.inbox.add_records([NamedRecord("old.orders", "1", 5)], at=clock.now())
         with pytest.raises(ClockError):
-            while scheduler.tick():
+            while scheduler.report_or_start_runs():
                 pass
         with loaded.read_state() as tx:
             (hint,) = tx.inbox.listed(limit=5)
@@ -82,19 +82,19 @@ def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -
         return None
 
     with closing(Scheduler(loaded, clock, run, ended.append, WorkerPool(Inline()))) as scheduler:
-        scheduler.tick()
+        scheduler.report_or_start_runs()
         platform.date = _date(clock)
         clock.step(MONTH_S)
         for _ in range(3):
             with pytest.raises(ClockError, match="31 days, 0:00:00 ahead"):
-                scheduler.tick()
+                scheduler.report_or_start_runs()
         with loaded.read_state() as tx:
             assert (ran, tx.scheduled_runs.listed(limit=100)) == ([], [])
         clock.step(-MONTH_S)
         for _ in range(3):
             clock.advance(86_400)
             platform.date = _date(clock)
-            while scheduler.tick():
+            while scheduler.report_or_start_runs():
                 pass
         assert ran == ["2025-03-02", "2025-03-03", "2025-03-04"]
     assert platform.asked <= 6, "a clock that was not set is compared once"
@@ -137,11 +137,11 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
             loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers
         )
         with closing(service):
-            service.poll()
+            service.report_and_start_runs()
             clock.step(MONTH_S)
             for _ in range(3):
                 clock.advance(30)
-                service.poll()
+                service.report_and_start_runs()
         notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]
@@ -161,7 +161,7 @@ def test_a_run_that_began_when_the_clock_was_ahead_runs_again(loaded: Project, p
 
     def tick() -> None:
         with closing(Scheduler(loaded, clock, run, lambda _: None, WorkerPool(Inline()))) as scheduler:
-            while scheduler.tick():
+            while scheduler.report_or_start_runs():
                 pass
 
     platform.date = _date(clock)

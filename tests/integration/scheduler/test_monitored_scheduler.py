@@ -22,14 +22,14 @@ from tests.waiting import eventually
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import StateBusyError
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import run_notices
+from crossdock.services.observability.health_and_metrics import Metrics
+from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -101,18 +101,18 @@ class ServiceCase:
     def is_killed(self) -> None:
         """Its process ends in the next look, and another one is started."""
         with pytest.raises(KilledError):
-            self.service.poll()
+            self.service.report_and_start_runs()
         self.service.close()
         self.restart()
 
     def looks(self, *before: Before) -> None:
         """Let it look, and again after each of these was done and a second has passed; then close it."""
         with closing(self.service):
-            self.service.poll()
+            self.service.report_and_start_runs()
             for step in before:
                 step()
                 self.clock.advance(1)
-                self.service.poll()
+                self.service.report_and_start_runs()
 
     @property
     def log(self) -> list[str]:
@@ -158,7 +158,7 @@ def nothing() -> None:
 
 def test_a_scheduler_that_waits_shows_no_run(case: ServiceCase) -> None:
     """A second scheduler on the state neither logs that a run started, nor counts itself as running."""
-    with closing(case.project.open_state()) as state, state.exclusive("another"):
+    with closing(case.project.open_state()) as state, state.hold_run_lease("another"):
         case.looks(nothing, nothing, nothing)
     assert case.metrics.get("crossdock_running", 0) == 0
     assert [line for line in case.log if "started" in line] == []
@@ -176,13 +176,13 @@ def test_an_unexpected_error_in_a_run_does_not_end_the_service(
     case: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run fails and is reported, and the next one starts."""
-    original = runner.run_scheduled
+    original = sync_and_replay.run_scheduled
 
     def broken(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner, "run_scheduled", broken)
-    case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "run_scheduled", original))
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", broken)
+    case.looks(nothing, nothing, lambda: monkeypatch.setattr(sync_and_replay, "run_scheduled", original))
     assert [line for line in case.log if "failed" in line]
     assert notifications(receiver)[0][0] == "night.failed"
     assert case.log[-1].endswith("done after 0.0 s")
@@ -193,18 +193,18 @@ def test_a_run_that_hangs_is_reported_at_its_deadline(
 ) -> None:
     """Once, while it runs."""
     monkeypatch.setenv("KEY", "k")
-    monkeypatch.setattr(run_notices, "WATCH_S", 0.01)
+    monkeypatch.setattr(run_event_builders, "WATCH_S", 0.01)
     case = ServiceCase(
         tmp_path, receiver, caplog, jobs={"nightly": job("UTC", schedule={"at": "12:00"}, done_by="13:00")}
     )
-    original = runner.run_scheduled
+    original = sync_and_replay.run_scheduled
 
     def hanging(*args: Any, **settings: Any) -> Report | None:
         case.clock.advance(3600)
         eventually(lambda: bool(receiver.posts))
         return original(*args, **settings)
 
-    monkeypatch.setattr(runner, "run_scheduled", hanging)
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", hanging)
     case.looks(nothing, nothing)
     (notice,) = (exact_json.loads(post.body) for post in receiver.posts)
     assert (notice["type"], notice["data"]["expected_end"]) == ("night.late", None)
@@ -221,11 +221,11 @@ def test_a_run_that_cannot_start_is_reported(
     noon = {"at": "12:00"}
     jobs = {"nightly": job("UTC", schedule=noon, done_by="12:02"), "other": job("UTC", schedule=noon)}
     case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
-    with closing(case.project.open_state()) as state, state.exclusive("another"):
-        case.service.poll()
+    with closing(case.project.open_state()) as state, state.hold_run_lease("another"):
+        case.service.report_and_start_runs()
         for _ in range(4):
             case.clock.advance(110)
-            case.service.poll()
+            case.service.report_and_start_runs()
     case.looks(nothing, nothing)
     notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [(each["type"], each["data"]["job"]) for each in notices] == [
@@ -249,7 +249,7 @@ def test_people_are_told_once_of_the_same_open_records(
 
     def drop() -> None:
         with closing(case.project.open_state()) as state, state.begin() as tx:
-            tx.dead_letters.drop(
+            tx.dead_letters.mark_dropped(
                 "wms.products", [each.identity.key_hash for each in tx.dead_letters.rejected_matching(ALL)]
             )
 
@@ -296,9 +296,9 @@ def nightly(
     monkeypatch.setenv("KEY", "k")
     (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
     case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml", jobs=NOON)
-    case.service.poll()
+    case.service.report_and_start_runs()
     case.clock.advance(1)
-    case.service.poll()
+    case.service.report_and_start_runs()
     case.clock.advance(A_DAY_S)
     return case
 
@@ -318,11 +318,11 @@ def test_people_are_told_of_a_run_whose_process_was_killed_after_its_end(
     with monkeypatch.context() as patch:
         patch.setattr(Notifier, "notify", killed)
         nightly.is_killed()
-    nightly.service.poll()
+    nightly.service.report_and_start_runs()
     assert notifications(receiver) == [], "the process may still be telling people"
     for _ in range(3):
         nightly.clock.advance(40)
-        nightly.service.poll()
+        nightly.service.report_and_start_runs()
     assert [each for each, _ in notifications(receiver)] == [kind]
     nightly.looks()
 
@@ -331,10 +331,10 @@ def test_people_are_told_of_each_failure_when_the_channel_works_again(nightly: S
     """Without another run, some minutes after the attempt that failed, and after a restart at once."""
     (nightly.folder / "1.csv").write_text('SKU;PRICE\nP1;"1\n', encoding="utf-8")
     receiver.statuses = [503, 503, 503, 503, 204]
-    nightly.service.poll()
+    nightly.service.report_and_start_runs()
     for seconds in (60, 120, 130, 60):
         nightly.clock.advance(seconds)
-        nightly.service.poll()
+        nightly.service.report_and_start_runs()
     assert len(receiver.posts) == 4, "the first pause is five minutes"
     nightly.looks()
     nightly.restart()
@@ -364,7 +364,9 @@ def test_a_reloaded_config_names_new_recipients(nightly: ServiceCase, receiver: 
     (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
     with served(Receiver()) as other:
         notify = NotifyConfig.model_validate({"webhook": {"url": other.url}})
-        nightly.service.reload(structs.replace(nightly.project, notify=notify), Notifier(notify, nightly.clock))
+        nightly.service.reload_when_idle(
+            structs.replace(nightly.project, notify=notify), Notifier(notify, nightly.clock)
+        )
         nightly.looks()
         assert [each for each, _ in notifications(other)] == ["night.degraded"]
     assert receiver.posts == []
@@ -381,7 +383,7 @@ def test_a_service_that_starts_without_its_state_tells_people(
     nightly.restart()
     for number in range(1, looks + 1):
         assert len(receiver.posts) == 0, number
-        nightly.service.poll()
+        nightly.service.report_and_start_runs()
         nightly.clock.advance(30)
     assert [each for each, _ in notifications(receiver)] == ["night.failed"]
     nightly.looks(nothing)
@@ -395,17 +397,17 @@ def test_people_are_told_of_a_run_that_fails_because_runs_must_not_overlap(
     monkeypatch.setenv("KEY", "k")
     jobs = {"nightly": job("UTC", schedule={"every": "1h", "catch_up": "all"}, overlap="forbid")}
     case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
-    deliver = ActiveRun.deliver
+    deliver = ActiveRun.settle_then_deliver_streams
 
     def slow(run: ActiveRun, *args: Any, **settings: Any) -> None:
         case.clock.advance(3_700)
         deliver(run, *args, **settings)
 
-    case.service.poll()
+    case.service.report_and_start_runs()
     case.clock.advance(1)
     with monkeypatch.context() as patch:
-        patch.setattr(ActiveRun, "deliver", slow)
-        case.service.poll()
+        patch.setattr(ActiveRun, "settle_then_deliver_streams", slow)
+        case.service.report_and_start_runs()
     case.clock.advance(60)
     case.looks()
     assert any("nightly for 2025-03-01: failed: due while the run" in line for line in case.log)
@@ -427,7 +429,7 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
         assert begun.wait(30)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "run_scheduled", slow)
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", slow)
     with ThreadPoolExecutor(1) as pool:
         case = ServiceCase(tmp_path, receiver, caplog, pool)
         try:
@@ -436,7 +438,7 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
             with (
                 closing(case.project.open_state()) as other,
                 pytest.raises(StateBusyError),
-                other.exclusive("another"),
+                other.hold_run_lease("another"),
             ):
                 pass
         finally:
@@ -447,12 +449,12 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
 
 def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, not only after the backlog, which may take hours."""
-    seen, original = list[tuple[bool, str]](), runner.run_scheduled
+    seen, original = list[tuple[bool, str]](), sync_and_replay.run_scheduled
 
     def watched(*arguments: Any, **more: Any) -> Report | None:
         seen.append(case.service_metrics.readiness())
         return original(*arguments, **more)
 
-    monkeypatch.setattr(runner, "run_scheduled", watched)
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", watched)
     case.looks(nothing, case.lose_state, case.find_state)
     assert set(seen) == {(True, "ready")}

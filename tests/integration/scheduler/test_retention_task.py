@@ -15,7 +15,7 @@ from tests.conftest import PIN
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 
 from crossdock.config.project.project import Project
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler import retention_task
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.retention_task import RetentionTask
@@ -100,7 +100,7 @@ def test_it_waits_for_a_run(case: RetentionCase) -> None:
     """While another process holds the lease nothing is removed or logged; afterwards it is."""
     case.old_runs(3)
     task = RetentionTask(case.clock)
-    with closing(case.project.open_state()) as other, other.exclusive("other"):
+    with closing(case.project.open_state()) as other, other.hold_run_lease("other"):
         assert not task.run(case.project)
     assert (case.runs(), case.logged()) == (4, [])
     task.run(case.project)
@@ -132,7 +132,7 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
         for _ in range(80):
-            service.poll()
+            service.report_and_start_runs()
             service.apply_retention()
             case.clock.advance(60)
     finally:
@@ -148,6 +148,6 @@ def test_a_purged_state_is_the_same_as_one_by_hand(case: RetentionCase) -> None:
     """What the scheduler removes is what 'crossdock state purge' counts for the same age."""
     case.old_runs(3)
     with case.project.read_state() as tx:
-        counted = tx.retention.count_removable(case.project.retention_ages(WEEK, case.clock.now()))
+        counted = tx.retention.count_removable(case.project.purge_times(WEEK, case.clock.now()))
     RetentionTask(case.clock).run(case.project)
     assert case.runs() == 4 - counted.runs_removed

@@ -13,7 +13,7 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, DUE, Inline, 
 from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import DueRun, StateUrl
@@ -84,10 +84,10 @@ def test_a_run_that_takes_too_long(state_url: StateUrl, tmp_path: Path, overlap:
     """A run that becomes due while the previous one is running is queued, skipped, or recorded as failed."""
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}, overlap=overlap)}, lasts_s=4000)
     scheduler = simulation.scheduler()
-    scheduler.tick()
+    scheduler.report_or_start_runs()
     simulation.clock.advance(3700)
     for _ in range(4):  # a third would be due when the second has ended, and so on
-        scheduler.tick()
+        scheduler.report_or_start_runs()
     scheduler.close()
     statuses = Counter(run.status for run in simulation.scheduled_runs())
     expected = {"queue": {"done": 2}, "skip": {"done": 1, "skipped": 1}, "forbid": {"done": 1, "failed": 1}}
@@ -169,10 +169,10 @@ def test_a_job_after_one_that_another_scheduler_runs_is_on_time(state_url: State
     )
     with simulation.watched() as scheduler, simulation.watched() as other:
         simulation.clock.advance(120)
-        simulation.meanwhile = scheduler.tick
-        assert other.tick()
+        simulation.meanwhile = scheduler.report_or_start_runs
+        assert other.report_or_start_runs()
         simulation.meanwhile = lambda: None
-        assert other.tick()  # reports its end, and releases the lease
+        assert other.report_or_start_runs()  # reports its end, and releases the lease
         simulation.look_until(simulation.clock.now(), scheduler)
     assert [run.job for run in simulation.runs] == ["z", "a"]
     assert {run.status for run in simulation.scheduled_runs()} == {"done"}
@@ -233,10 +233,10 @@ def test_an_overlap_is_recorded_once_the_state_is_free(state_url: StateUrl, tmp_
     hourly = {"every": "1h", **NO_CATCH_UP}
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule=hourly, overlap="forbid")}, lasts_s=4000)
     scheduler = simulation.scheduler()
-    scheduler.tick()
+    scheduler.report_or_start_runs()
     simulation.clock.advance(3600)
-    assert scheduler.tick()
-    assert scheduler.tick()  # reports its end, and releases the lease
+    assert scheduler.report_or_start_runs()
+    assert scheduler.report_or_start_runs()  # reports its end, and releases the lease
     with simulation.busy():
         simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
     simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
@@ -248,11 +248,11 @@ def test_a_run_that_cannot_start_is_reported_once(state_url: StateUrl, tmp_path:
     """It is tried again each time, and reported once per reason."""
     simulation = Simulation(state_url, tmp_path, {"a": job()})
     scheduler = simulation.scheduler()
-    scheduler.tick()
+    scheduler.report_or_start_runs()
     simulation.clock.advance(timedelta(days=1).total_seconds())
     simulation_error = simulation.unable = ConfigError("the environment variable KEY is not set")
     for _ in range(5):
-        scheduler.tick()
+        scheduler.report_or_start_runs()
         simulation.clock.advance(30)
     simulation.unable = None
     simulation.look_until(simulation.clock.now() + timedelta(minutes=1), scheduler)
@@ -267,7 +267,7 @@ def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path)
     metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "workers": WorkerPool(Inline())}
     scheduler = MonitoredScheduler(simulation.project, simulation.clock, threading.Event(), metrics, **facts)  # type: ignore[arg-type]
     with closing(scheduler) as service:
-        service.poll()
+        service.report_and_start_runs()
     shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

@@ -18,11 +18,11 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.inbox.inbox_worker import InboxWorker
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CONFIG = """\
 platform:
@@ -54,7 +54,7 @@ def loaded(tmp_path: Path) -> Project:
     path = tmp_path / "c.yaml"
     path.write_text(CONFIG)
     found = project.load(path)
-    found.init()
+    found.create_or_upgrade_state()
     return found
 
 
@@ -95,15 +95,15 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
     scheduled_runs = ScheduledRuns(clock)
     workers = WorkerPool(threads, at_once=4)
     with closing(Scheduler(loaded, clock, scheduled_runs.run, finished.append, workers)) as scheduler:
-        scheduler.tick()
+        scheduler.report_or_start_runs()
         clock.advance(3600)
-        assert scheduler.tick()
+        assert scheduler.report_or_start_runs()
         eventually(lambda: scheduled_runs.now == {"one", "two"})
-        assert not scheduler.tick()
+        assert not scheduler.report_or_start_runs()
         for first, then in (("one", {"two", "three"}), ("two", {"three"}), ("three", {"four"}), ("four", set())):
             scheduled_runs.gates[first].set()
-            eventually(scheduler.tick)
-            while scheduler.tick():
+            eventually(scheduler.report_or_start_runs)
+            while scheduler.report_or_start_runs():
                 pass
             eventually(lambda: scheduled_runs.now == then)  # noqa: B023  it is asked at once
         assert not scheduler.busy
@@ -115,7 +115,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
     """Together they have no more requests in flight than configured."""
     with open_session(loaded, ManualClock(BEGIN), width=2) as session:
-        assert session.requests_in_flight(session.targets[PLATFORM]) == 4
+        assert session.most_requests_in_flight(session.targets[PLATFORM]) == 4
 
 
 @pytest.mark.parametrize("listens", [False, True])
@@ -125,11 +125,11 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     scheduled_runs = ScheduledRuns(clock)
     for gate in scheduled_runs.gates.values():
         gate.set()
-    worker = InboxWorker(clock, Silent, threading.Event(), lambda *_: None) if listens else None
+    worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None) if listens else None
     made = Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads), worker)
     with closing(made) as scheduler:
-        scheduler.tick()
+        scheduler.report_or_start_runs()
         clock.advance(3600)
-        eventually(lambda: not scheduler.tick() and not scheduler.busy)
+        eventually(lambda: not scheduler.report_or_start_runs() and not scheduler.busy)
     assert max(map(len, scheduled_runs.together)) == 1
     assert sum(scheduled_runs.per_session.values()) == 4

@@ -20,18 +20,18 @@ from tests.servers import served
 from tests.waiting import eventually
 
 from crossdock.cli.main import main
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs import runner
+from crossdock.runs import sync_and_replay
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 
 class Shop(ThreadingHTTPServer):
@@ -89,7 +89,7 @@ def shop() -> Iterator[Shop]:
 @contextmanager
 def source(base_url: str, **options: Any) -> Iterator[tuple[ApiClient, ManualClock]]:
     clock = ManualClock()
-    place = SourceContext(clock, Silent(), NoIntake(), Path(), Path(), Path())
+    place = SourceContext(clock, SilentProgress(), NoIntake(), Path(), Path(), Path())
     with ApiClient(Api(base_url, **options), place) as opened:
         yield opened, clock
 
@@ -107,8 +107,12 @@ def product(number: int, *, price: float = 2.5, day: int = 1) -> dict[str, Any]:
 @pytest.fixture
 def config(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_url: StateUrl) -> Iterator[Path]:
     """A config for the shop and a running sandbox, for each database; the connector is registered by its name."""
-    load = registry.load
-    monkeypatch.setattr(registry, "load", lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name))
+    load = connector_registry.load_connector
+    monkeypatch.setattr(
+        connector_registry,
+        "load_connector",
+        lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
+    )
     with SandboxServer(tmp_path / "sandbox") as sandbox:
         monkeypatch.setenv("PLATFORM_KEY", sandbox.api_key)
         monkeypatch.setenv("SHOP_TOKEN", "t0ken")
@@ -491,7 +495,9 @@ def test_a_run_that_waits_for_the_rate_limit_can_be_stopped(shop: Shop, config: 
     stopping = threading.Thread(target=stop)
     stopping.start()
     loaded = project.load(config)
-    report = runner.sync(loaded, ["web.products"], clock=SystemClock(), progress=Silent(), interrupt=interrupt)
+    report = sync_and_replay.sync(
+        loaded, ["web.products"], clock=SystemClock(), progress=SilentProgress(), interrupt=interrupt
+    )
     stopping.join()
     assert report.exit_code == 130
     assert [each.message for each in report.messages] == ["stopped while waiting for a source"]

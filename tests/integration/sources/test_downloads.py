@@ -16,7 +16,7 @@ from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 LINE = b'{"id": 1}\n'
 
@@ -53,7 +53,7 @@ def files() -> Iterator[Files]:
 
 
 def client(files: Files, max_file_bytes: int = 10**9) -> ApiClient:
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     return ApiClient(Api(f"http://127.0.0.1:{files.server_port}", max_file_bytes=max_file_bytes), run)
 
 

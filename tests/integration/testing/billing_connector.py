@@ -22,7 +22,7 @@ from crossdock import (
     Stream,
 )
 from crossdock.sources import Api, BearerAuth
-from crossdock.values.config_models import ConfigPath
+from crossdock.values.config_base_types import ConfigPath
 
 TOKEN = "token-of-the-billing"
 LINES = [{"sku": "0017", "quantity": 2, "price": "9.50"}]

@@ -9,7 +9,7 @@ import pytest
 
 from crossdock import Connector
 from crossdock.sources import HttpSettings
-from crossdock.testing.synced_platform import SyncedPlatform, connection_config, connections_of
+from crossdock.testing.sandbox_with_project import SandboxWithProject, connection_config, read_connections
 
 STREAMS = {
     "invoices": {
@@ -39,15 +39,15 @@ def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
     """A sync delivers the invoice at once; what was there before is not among the effects."""
     (tmp_path / "INVOICES.txt").write_text("NO|CUSTOMER|SKU|QTY|PRICE\n1|C1|0017|1|2\n", encoding="utf-8")
     settings = {"wms": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": STREAMS}}
-    with SyncedPlatform(tmp_path, settings, None, {}, __name__) as platform:
-        assert not platform.effects()
-        platform.inject({"lost_answer": 1.0}, 0)
-        ended = platform.kill(lambda: platform.injected()["lost_answer"] >= 1, "sync")
+    with SandboxWithProject(tmp_path, settings, None, {}, __name__) as platform:
+        assert not platform.count_sync_effects()
+        platform.inject_faults({"lost_answer": 1.0}, 0)
+        ended = platform.run_and_kill(lambda: platform.count_injected_faults()["lost_answer"] >= 1, "sync")
         assert ended.exit_code == -9
-        platform.inject({}, 0)
+        platform.inject_faults({}, 0)
         ended = platform.run("sync")
         assert ended.exit_code == 0, ended.errors + ended.output
-        ((effect, number),) = platform.effects().items()
+        ((effect, number),) = platform.count_sync_effects().items()
     assert number == 1
     assert effect.startswith('create invoice {"currency":"EUR","customerId":"wms:C1"')
 
@@ -55,7 +55,7 @@ def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
 def test_connections_come_from_a_config_or_from_settings(tmp_path: Path) -> None:
     """The other sections of a config file are left out."""
     (tmp_path / "c.yaml").write_text("state: sqlite:///x.db\nconnections: {a: {kind: b, n: 0.5}}\n", encoding="utf-8")
-    assert set(connections_of(tmp_path / "c.yaml")) == {"a"}
+    assert set(read_connections(tmp_path / "c.yaml")) == {"a"}
     from tests.integration.testing.billing_connector import CONNECTOR
 
     made = connection_config(CONNECTOR, {"folder": Path("x"), "n": 1})

@@ -22,7 +22,7 @@ import trustme
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
+from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
 from crossdock.reading.transport.http_results import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
@@ -245,7 +245,7 @@ def test_every_failure_becomes_an_exception_of_httpx(error: type[Exception], mon
     def fail(*_: object, **__: object) -> None:
         raise error(CANARY)
 
-    monkeypatch.setattr(HttpClient, "exchange", fail)
+    monkeypatch.setattr(HttpClient, "send_and_read_response", fail)
     with httpx_client("http://127.0.0.1") as client, pytest.raises(httpx.RequestError) as failed:
         client.get("/")
     assert CANARY not in str(failed.value)
@@ -293,6 +293,6 @@ def test_addresses_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_exceptions_of_httpx_become_unavailable_errors(error: Exception, message: str) -> None:
     """Only texts of our transport are kept."""
-    with pytest.raises(UnavailableError) as failed, unavailable_errors():
+    with pytest.raises(UnavailableError) as failed, httpx_errors_as_unavailable():
         raise error
     assert failed.value.message == message

@@ -25,8 +25,8 @@ from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.config_models import Secret
-from crossdock.values.progress import Silent
+from crossdock.values.config_base_types import Secret
+from crossdock.values.progress import SilentProgress
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -254,7 +254,7 @@ def test_an_api_its_tokens_and_its_files_are_reached_with_the_settings(
     )
     token = b'{"token": "T1"}'
     granted = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(token), token)
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), tmp_path, tmp_path, tmp_path)
     with (
         served(HttpsServer(authority, clients, granted, OK, asks=True)) as server,
         served(HttpsServer(authority, clients, asks=True)) as files,

@@ -16,8 +16,8 @@ import httpx
 from tests.waiting import eventually
 
 from crossdock.config.project import project
-from crossdock.testing import sandbox_effects
-from crossdock.testing.demo import demo_folder
+from crossdock.testing import sandbox_effects_comparison
+from crossdock.testing.demo import demo_folder_and_servers
 from crossdock.values import exact_json
 
 JOB = """
@@ -49,7 +49,7 @@ class Night:
         return found
 
     def delivered(self) -> Counter[str]:
-        return sandbox_effects.count_effects(self.effects())
+        return sandbox_effects_comparison.count_effects(self.effects())
 
     def answer_late(self, *, ms: int) -> None:
         """From now on records are created at once, and the answer comes *ms* later."""
@@ -77,7 +77,7 @@ class Night:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Hold the state as a run does."""
-        with project.load(self.config).exclusive_state():
+        with project.load(self.config).open_state_exclusively():
             yield
 
     def _get(self, what: str, **query: int) -> list[dict[str, Any]]:
@@ -89,9 +89,9 @@ class Night:
 @contextmanager
 def night(folder: Path) -> Iterator[Night]:
     """A new project in *folder*, with a job, whose platform and warehouse are served while the block lasts."""
-    with demo_folder.run_demo_servers(folder):
-        demo_folder.write_exports(1, folder / "warehouse" / "out")
-        config = folder / demo_folder.CONFIG
+    with demo_folder_and_servers.run_demo_servers(folder):
+        demo_folder_and_servers.write_exports(1, folder / "warehouse" / "out")
+        config = folder / demo_folder_and_servers.CONFIG
         text = config.read_text("utf-8")
         config.write_text(text + JOB, "utf-8")
         (base_url,) = (line.split()[1] for line in text.splitlines() if line.startswith("  base_url:"))

@@ -24,7 +24,7 @@ from crossdock import (
     SecretRef,
     Stream,
 )
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import CrossdockError
 from crossdock.resources import ShippingAddress
 from crossdock.sources import BearerAuth, Checkpoint, Cursor, HttpSettings, windows
@@ -355,7 +355,7 @@ def declared(*, pagination: str = "link_header", **changed: Any) -> dict[str, An
 class DeclaredCase(PagedCase):
     """Orders by a config."""
 
-    connector = load("http_json")
+    connector = load_connector("http_json")
     settings = declared()
     given = [("customer", "http_json"), ("product", "http_json")]
 

@@ -10,13 +10,13 @@ from tests.partners.partner_transport import transport
 from tests.partners.shopify.site import Site
 
 from crossdock import Context, RawBatch, Record
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.runs.stream_trial import Trial
-from crossdock.testing.connector_context import context, read
+from crossdock.testing.context_and_stream_reading import context, read
 from crossdock.values.record_keys import key_text
 
 BASE_URL = "http://localhost:9"
-CONNECTOR = load("shopify")
+CONNECTOR = load_connector("shopify")
 
 
 def shop_context(site: Site, **settings: Any) -> Context[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 from tests.partners.shopify.execution import prepared
 
 from crossdock_connectors.shop.shopify import fulfillments, queries, stock_updates, subscriptions, target
-from crossdock_connectors.shop.shopify.named_records import AT_A_TIME
 from crossdock_connectors.shop.shopify.queries import ShopList
+from crossdock_connectors.shop.shopify.records_by_id import AT_A_TIME
 
 _SIZES = {"LOCATIONS": 250, "DELETIONS": 250, "ORDERS_OF_CUSTOMER": queries.ORDERS.size}
 _REFUNDS = 10
@@ -23,7 +23,7 @@ def lists() -> Mapping[str, ShopList]:
 def bulk_queries() -> dict[str, str]:
     """The queries of bulk operations, of whole lists and of what a search finds."""
     search = "updated_at:>='2026-03-01T12:00:00Z'"
-    return {f"{name}.bulk({found})": one.bulk(found) for name, one in lists().items() for found in ("", search)}
+    return {f"{name}.bulk({found})": one.bulk_query(found) for name, one in lists().items() for found in ("", search)}
 
 
 def documents() -> dict[str, str]:
@@ -32,9 +32,9 @@ def documents() -> dict[str, str]:
     texts = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, str)}
     return {
         **{name: text for name, text in texts.items() if text.startswith(("query", "mutation"))},
-        **{f"{name}.paged": one.paged for name, one in lists().items()},
-        **{f"{name}.named": one.named for name, one in lists().items()},
-        **{f"{name}.more_children": one.more_children for name, one in lists().items() if one.children},
+        **{f"{name}.paged": one.paged_query for name, one in lists().items()},
+        **{f"{name}.named": one.query_by_ids for name, one in lists().items()},
+        **{f"{name}.more_children": one.more_children_query for name, one in lists().items() if one.children},
         **{f"{each.name}.of_refund": queries.further_children_query("Refund", each) for each in queries.REFUND_LISTS},
         "all_of": queries.list_query("productVariants", "id sku"),
     }

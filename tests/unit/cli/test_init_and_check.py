@@ -66,7 +66,7 @@ def test_init_creates_a_state_once(command_line: CommandLine, monkeypatch: pytes
     assert "state already exists: sqlite:///" in command_line.run("init").out
     (command_line.folder / "state.db").unlink()
     assert "state created: sqlite:///" in command_line.run("init").out
-    monkeypatch.setattr(Project, "init", lambda _: 7)
+    monkeypatch.setattr(Project, "create_or_upgrade_state", lambda _: 7)
     assert f"state upgraded from version 7 to {VERSION}: sqlite:///" in command_line.run("init").out
 
 

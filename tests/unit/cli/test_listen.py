@@ -18,13 +18,13 @@ import httpx
 import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
-from crossdock.cli import service
+from crossdock.cli import scheduler_and_webhook_service
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.service import ServiceOptions, _reload_on_sighup
+from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _reload_on_sighup
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer
-from crossdock.services.scheduler.daemon import Daemon
+from crossdock.services.scheduler.apscheduler_daemon import Daemon
 
 DESK = """\
   desk:
@@ -227,5 +227,5 @@ def test_what_was_refused_in_the_last_seconds_is_logged(
     caplog.set_level("INFO")
     desk.run("init")
     options = ServiceOptions("text", listen=ListenAddress("127.0.0.1", 0), runs_jobs=False)
-    assert service.serve(project.load(desk.config), desk.config, options) == 0
+    assert scheduler_and_webhook_service.serve(project.load(desk.config), desk.config, options) == 0
     assert "webhooks: 1 not processed (unknown_connection)" in caplog.text

@@ -174,7 +174,7 @@ def test_a_wrong_value_in_any_place_is_no_traceback(tmp_path: Path, name: str, w
         holder[last] = wrong
         path.write_text(json.dumps(changed), encoding="utf-8")
         with suppress(ConfigError):
-            proposal = openapi_project.read_proposal(path, with_target=True, chosen=())
+            proposal = openapi_project.propose_project(path, with_target=True, chosen=())
             openapi_project.template_values(proposal, "acme")
             openapi_project.example_files(proposal)
 

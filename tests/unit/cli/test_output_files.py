@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.cli.output_files import check_writable
+from crossdock.cli.output_path_checks import check_writable
 from crossdock.errors import ConfigError
 
 

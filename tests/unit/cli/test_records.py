@@ -246,7 +246,7 @@ def test_a_decision_can_be_reversed(filled: CommandLine) -> None:
         )
         (item,) = filled.run("records", "list", "--state", "in-doubt", "--json").json
         assert item["key"] == "K3"
-    with closing(filled.state()) as state, state.read_only() as tx:
+    with closing(filled.state()) as state, state.begin_read_only() as tx:
         assert tx.bindings.counts_by_resource() == {}
         (left,) = tx.intents.unsettled()
     assert (left.target_id, left.first_sent_at) == (None, left.first_sent_at)

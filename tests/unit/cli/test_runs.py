@@ -25,7 +25,7 @@ def test_runs_are_listed_and_shown(command_line: CommandLine) -> None:
     assert "allowance: lowest 2 tokens, after 1.0 s; highest 10" in shown
     assert command_line.run("show", "1", "--json").json["allowance"]["lowest"] == 2
     assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: incomplete" in command_line.run("show", "2").out
-    with closing(command_line.state()) as state, state.exclusive("this run"):
+    with closing(command_line.state()) as state, state.hold_run_lease("this run"):
         with state.begin() as tx:
             start(tx, days=2)
         assert "run 3, started at 2026-03-31 01:30:00Z, has no tally: running" in command_line.run("show", "3").out

@@ -15,7 +15,7 @@ def test_a_tenant_with_the_state_of_another_is_an_error(tmp_path: Path, capsys: 
     for name, state in (("a", "one"), ("b", "one"), ("c", "two")):
         (tmp_path / f"{name}.yaml").write_text(CONFIG.replace("state.db", f"{state}.db"), encoding="utf-8")
     fleet = FleetStates(str(tmp_path / "*.yaml"), [])
-    assert [name for name, _ in fleet.each(lambda loaded: loaded.path)] == ["a", "c"]
+    assert [name for name, _ in fleet.read_each_tenant(lambda loaded: loaded.path)] == ["a", "c"]
     assert fleet.exit_code == 2
     assert "b: " in (said := capsys.readouterr().err)
     assert "has the same state as a" in said

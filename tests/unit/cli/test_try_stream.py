@@ -15,12 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.try_stream import _dotted, _side_by_side
-from crossdock.runs.tried_records import leaf_values
+from crossdock.cli.try_stream import _dotted_path, _side_by_side
+from crossdock.runs.tried_record_display import leaf_values
 from crossdock.testing import context, read, replay
-from crossdock.values import author_code
+from crossdock.values import author_code_errors
 from crossdock.values.json_paths import at_path
-from crossdock.values.records import RESERVED, is_reserved
+from crossdock.values.records import RESERVED, is_reserved_column
 
 CUSTOMERS = """\
       customers:
@@ -145,7 +145,7 @@ def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pyt
     (two_streams.folder / "mapping.py").write_text(RAISING, encoding="utf-8")
     before, _, _ = CONFIG.partition("        map:")
     two_streams.config.write_text(f"{before}        map: mapping.py:product\n", encoding="utf-8")
-    monkeypatch.setattr(author_code, "secrets_of", lambda _: iter(["secret-of-the-export"]))
+    monkeypatch.setattr(author_code_errors, "revealed_secrets_in", lambda _: iter(["secret-of-the-export"]))
     assert "hunter22" not in two_streams.run("try", "wms.products", "-n", "1").out
     tried = two_streams.run("try", "wms.products", "-n", "1", "--raw").out
     assert "  RuntimeError: (secret), half a\\x07 record" in tried
@@ -291,10 +291,10 @@ def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str
     for name in reversed(names):
         value = {name: value}
     ((pointer, _),) = leaf_values(value)
-    shown = _dotted(pointer)
+    shown = _dotted_path(pointer)
     assert at_path(value, shown) == 1
     assert shown == pointer or shown == ".".join(names)
-    assert not is_reserved(shown)
+    assert not is_reserved_column(shown)
 
 
 def test_a_recording_is_explained_and_never_overwritten(recorded_shop: CommandLine) -> None:

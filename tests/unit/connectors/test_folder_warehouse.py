@@ -13,15 +13,15 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from crossdock.config.connector_registry import load_connector
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.registry import load
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
@@ -158,7 +158,7 @@ def test_the_path_is_relative_to_the_config(
 def test_editors_know_the_config(config: Path) -> None:
     """Its JSON Schema takes the config, and refuses a folder without a path."""
     validator = jsonschema_rs.Draft202012Validator(
-        config_schema({"folder_warehouse": load("folder_warehouse").settings})
+        config_schema({"folder_warehouse": load_connector("folder_warehouse").settings})
     )
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     validator.validate(document)
@@ -179,7 +179,7 @@ def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
 
 def check(config: Path) -> list[Finding]:
     (connection,) = project.load(config).connections
-    run = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
+    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), config.parent, config.parent, config.parent)
     assert connection.connector.check is not None
     return list(connection.connector.check(Context(connection.settings, connection.name, run)))
 
@@ -241,7 +241,7 @@ def test_a_plan_over_a_folder_loads_no_ssh(config: Path) -> None:
     export = config.parent / "exports" / "SALES_1.csv"
     export.write_text("CUSTNO,NAME\nC1,A\n")
     os.utime(export, (1_700_000_000, 1_700_000_000))
-    project.load(config).init()
+    project.load(config).create_or_upgrade_state()
     command = [sys.executable, "-c", PLAN, str(config)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     plan, _, loaded = output.rstrip().rpartition("\n")

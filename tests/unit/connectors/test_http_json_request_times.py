@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock_connectors.request_times import format_range_bound
+from crossdock_connectors.request_time_formats import format_range_bound
 
 LAYOUT = "%Y-%m-%dT%H:%M:%S"
 REPEATED = datetime(2026, 11, 1, 7, tzinfo=UTC)  # clocks in Chicago go back from 02:00 to 01:00

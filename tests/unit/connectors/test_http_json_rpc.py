@@ -303,19 +303,26 @@ def test_what_needs_a_missing_time_is_left_out_as_a_whole() -> None:
     """An object without members, and a list that compares with it; a list of conditions stays."""
     domain = [[["write_date", ">=", "{since}"], ["active", "=", True]], 0, 80]
     value = {"params": domain, "filter": {"updatedAt": {"after": "{since}"}, "state": {"in": ["open"]}}, "empty": {}}
-    assert request_templates.fill_values(value, {}) == {
+    assert request_templates.fill_or_remove_placeholders(value, {}) == {
         "params": [[["active", "=", True]], 0, 80],
         "filter": {"state": {"in": ["open"]}},
         "empty": {},
     }
-    assert request_templates.fill_values(value, {"since": "1"})["params"][0][0] == ["write_date", ">=", "1"]
+    assert request_templates.fill_or_remove_placeholders(value, {"since": "1"})["params"][0][0] == [
+        "write_date",
+        ">=",
+        "1",
+    ]
 
 
 def test_a_cursor_is_sent_as_a_number_where_the_api_needs_one() -> None:
     """Text with other characters is no number: the request is refused before it is sent."""
     body = {"after": "{since}", "text": "from {since}"}
-    assert request_templates.fill_values(body, {"since": "0042"}, ["since"]) == {"after": 42, "text": "from 0042"}
-    assert request_templates.fill_values(body, {"since": None}, ["since"]) is None
+    assert request_templates.fill_or_remove_placeholders(body, {"since": "0042"}, ["since"]) == {
+        "after": 42,
+        "text": "from 0042",
+    }
+    assert request_templates.fill_or_remove_placeholders(body, {"since": None}, ["since"]) is None
     for value in ("4x", "NaN", ""):
         with pytest.raises(RefusedError, match="is no number"):
-            request_templates.fill_values(body, {"since": value}, ["since"])
+            request_templates.fill_or_remove_placeholders(body, {"since": value}, ["since"])

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.errors import FindingsError
@@ -225,7 +225,9 @@ def test_the_version_of_a_stream_stays() -> None:
 
 def test_the_schema_accepts_what_loads(tmp_path: Path) -> None:
     """An editor shows no error in a valid section, and one in a section with an unknown kind of pagination."""
-    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    schema = config_schema(
+        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+    )
     data = yaml.safe_load(CONFIG)
     shop = data["connections"]["shop"]
     shop |= {"auth": {"kind": "basic", "user": "env:T"}, "headers": {"X-Token": "env:T"}, "rate": {"burst": 2}}

@@ -12,7 +12,7 @@ import yaml
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.mapping.resource_types import personal_members
-from crossdock.runs.planning.draft_records import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.sources import Api
 from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update
 from crossdock.testing import ManualClock
@@ -189,7 +189,7 @@ def test_a_bad_draft_names_the_member_as_the_config_does(tmp_path: Path) -> None
     stream = loaded.connections[1].streams[0]
     targets = loaded.targets(SystemClock())
     context: Any = None
-    bound = loaded.connections[1].bind("wms.orders", stream, targets, context)
+    bound = loaded.connections[1].bind_stream("wms.orders", stream, targets, context)
     record = Record("1", ({"ORDER": "1", "OWNER": "acme", "SKU": "", "NAME": ""},), "f.csv", (2,))
     with pytest.raises(RecordError) as refused:
         draft_of_record(bound, record)
@@ -564,7 +564,7 @@ def test_a_throttled_mutation_waits_as_the_answer_says() -> None:
     """The wait is that of the member which the connection names."""
     rule = ThrottledAnswer.model_validate({"status": 200, "text": "credits", "wait": "errors.0.time_remaining"})
     made = target(**MUTATIONS)
-    recognized = lambda answer: rule.recognized(answer.status, answer.body)  # noqa: E731  as a connection has it
+    recognized = lambda answer: rule.match_or_stated_wait(answer.status, answer.body)  # noqa: E731  as a connection has it
     made.connect("plain", "acme", lambda: Api("https://plain.example", throttled=recognized), ManualClock())
     body = {"errors": [{"message": "Not enough credits", "time_remaining": "3 seconds"}], "data": {"order": None}}
     found = made.outcome("orders", Answer(200, {}, exact_json.dumps(body)), ExpectedRecord("/graphql", None, "wms:1"))

@@ -15,10 +15,10 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 
 from crossdock import Context
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.testing import context
 
-SHIPBOB, AMAZON = load("shipbob"), load("amazon_mcf")
+SHIPBOB, AMAZON = load_connector("shipbob"), load_connector("amazon_mcf")
 MOVED = {"stock_leaves": "movement", "receipts": "lot"}
 
 

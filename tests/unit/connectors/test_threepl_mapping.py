@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock import RawBatch, Record, RecordError, Reference
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
@@ -19,14 +19,14 @@ from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
-from crossdock_connectors.threepl.record_values import Products, external_ids_of_key, key_of_external_id
+from crossdock_connectors.threepl.record_values import ProductSkus, external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
 from crossdock_connectors.threepl.shipbob.order_models import OrderedProduct, ShipBobOrder
 from crossdock_connectors.threepl.shipbob.settings import Bills, ShipBobSettings
 from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
 from crossdock_connectors.threepl.shipbob.target import refusal as shipbob_refusal
 
-OWN = Products(None, {})
+OWN = ProductSkus(None, {})
 SHIPBOB = {"kind": "shipbob", "token": "env:TOKEN", "owner": "10", "channel": 1}
 
 
@@ -98,7 +98,7 @@ def test_a_lot_names_product_and_bin() -> None:
         Reference("warehouse_bin", ("10", "8")),
     )
     assert (draft.quantity, draft.status) == (Decimal(3), "available")
-    other = shipbob.inventory_lot(lot(), Products("erp", {"LAMP": "OURS"}), {}, None)
+    other = shipbob.inventory_lot(lot(), ProductSkus("erp", {"LAMP": "OURS"}), {}, None)
     assert other.product_id == Reference("product", "OURS", "erp")
 
 
@@ -217,7 +217,7 @@ def test_a_complete_order_of_amazon_has_its_shipments(status: str, shipments: An
     with pytest.raises(RecordError) as caught:
         amazon.order_progress(record(item), AmazonMcfSettings.known_statuses)
     assert caught.value.pointer == pointer
-    assert not amazon.is_settled(item)
+    assert not amazon.is_order_finished(item)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_other_orders_of_amazon_need_no_shipments(status: str, shipments: Any, *
     order = record(item)
     assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["tracking"] is None
     assert order.parts == ({"parcel without a number": 2} if shipments else {})
-    assert amazon.is_settled(item) is settled
+    assert amazon.is_order_finished(item) is settled
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_stock_is_not_counted_twice(settings: dict[str, Any], place: str, messag
 def test_a_receipt_can_move_announced_lots() -> None:
     """The announced lot is named by our SKU and the lot number, and goes to the location that received it."""
     row = {"owner": "10", "sku": "LAMP", "lot": "L1", "location_id": 8, "quantities": [2, 3]}
-    draft = shipbob.movement_of_receipt(record(row), Products(None, {"LAMP": "OURS"}), "erp")
+    draft = shipbob.movement_of_receipt(record(row), ProductSkus(None, {"LAMP": "OURS"}), "erp")
     assert draft.lot_id == Reference("inventory_lot", ("OURS", "L1"), "erp")
     assert (draft.to_bin_id, draft.quantity) == (Reference("warehouse_bin", ("10", "8")), Decimal(5))
 
@@ -306,7 +306,7 @@ def answer(status: int, body: Any) -> Answer:
 @pytest.fixture
 def connected(request: pytest.FixtureRequest) -> Any:
     """A target that has its API, which is used for what shows throttling alone."""
-    connector = load(request.param["kind"])
+    connector = load_connector(request.param["kind"])
     settings = connector.settings.model_validate(request.param)
     assert connector.target is not None
     assert connector.api is not None

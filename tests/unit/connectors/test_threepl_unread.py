@@ -15,7 +15,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 
 from crossdock import Context, RawBatch, Record, RecordError, RefusedError
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import Checkpoint
@@ -23,7 +23,7 @@ from crossdock.testing import context
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE
 
-SHIPBOB, AMAZON = load("shipbob"), load("amazon_mcf")
+SHIPBOB, AMAZON = load_connector("shipbob"), load_connector("amazon_mcf")
 MOVED = {"stock_leaves": "movement", "receipts": "lot"}
 BILLED = {
     "bills": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.console.actions import ACTIONS, Action
+from crossdock.console.action_definitions import ACTIONS, Action
 from crossdock.console.started_commands import PLAN, PlanFile
 
 

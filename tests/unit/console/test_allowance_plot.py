@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.allowance_plot import GAP, HEIGHT, WIDTH, plot_allowance
+from crossdock.console.request_allowance_plot import GAP, HEIGHT, WIDTH, plot_allowance
 
 SAMPLES = st.lists(
     st.tuples(st.floats(0, 90_000), st.integers(0, 100_000)), min_size=1, max_size=300, unique_by=lambda each: each[0]

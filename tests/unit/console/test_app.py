@@ -13,11 +13,11 @@ from tests.consoles import make_fleet
 from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenants
-from crossdock.console.app import Page, app
-from crossdock.console.people import user_of_this_machine
+from crossdock.console.page_requests import Console, PageRequest
+from crossdock.console.people import local_user_as_administrator
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
-from crossdock.console.visits import Console, Visit
+from crossdock.console.web_app import Page, build_web_app
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
 
@@ -27,7 +27,7 @@ def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
     make_fleet(tmp_path / "tenants")
     found, clock = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
     console = Console(found, Overviews(found, clock), clock)
-    visitor = Visitor(app(console, PAGES, ServerNames((), ""), lambda *_: user_of_this_machine()))
+    visitor = Visitor(build_web_app(console, PAGES, ServerNames((), ""), lambda *_: local_user_as_administrator()))
     addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
     assert len(addresses) == 3
     try:
@@ -44,13 +44,13 @@ def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
     make_fleet(tmp_path / "tenants")
     found, clock, go = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock(), threading.Event()
 
-    def slow(_: Visit) -> Response:
+    def slow(_: PageRequest) -> Response:
         go.wait()
         return PlainTextResponse("slow")
 
     pages = (Page("/slow", slow, role=None), Page("/quick", lambda _: PlainTextResponse("quick")))
     console = Console(found, Overviews(found, clock), clock)
-    served = app(console, pages, ServerNames((), ""), lambda *_: user_of_this_machine())
+    served = build_web_app(console, pages, ServerNames((), ""), lambda *_: local_user_as_administrator())
 
     async def visit() -> tuple[str, set[int]]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=f"http://{HOST}") as client:

@@ -14,8 +14,8 @@ from tests.unit.cli.conftest import command_line as command_line  # noqa: PLC041
 from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console import personal_data_access, routes
-from crossdock.console.app import Page
-from crossdock.console.visits import Visit
+from crossdock.console.page_requests import PageRequest
+from crossdock.console.web_app import Page
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.actor import Actor, acting_as
 
@@ -37,7 +37,7 @@ def at(command_line: CommandLine) -> datetime:
         for number in range(60):
             with acting_as(Actor("bob" if number % 2 else HOSTILE, "10.0.0.7", f"reason {number}")):
                 subject = ([*SUBJECTS, "state"])[number % 6]
-                entry = AuditEntry.new("jobs pause", subject, at=init.at + timedelta(minutes=number + 1))
+                entry = AuditEntry.by_current_actor("jobs pause", subject, at=init.at + timedelta(minutes=number + 1))
             tx.audit_log.put(entry)
     return init.at
 
@@ -88,9 +88,9 @@ def test_entries_are_filtered(visitor: Visitor, at: datetime) -> None:
     assert "nothing is named with" in visitor.html("/t/acme/audit?person=%00", 400)
 
 
-def seen(visit: Visit) -> Response:
-    assert personal_data_access.log_access_if_shown(visit, "record wms.products K1")
-    return visit.show("error.html", "Seen", heading="Seen", message="personal data", advice="", repair=("", ""))
+def seen(visit: PageRequest) -> Response:
+    assert personal_data_access.check_and_log_access(visit, "record wms.products K1")
+    return visit.render_page("error.html", "Seen", heading="Seen", message="personal data", advice="", repair=("", ""))
 
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

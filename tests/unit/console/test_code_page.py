@@ -14,7 +14,7 @@ from crossdock.values import explanations
 def test_each_code_has_a_page_with_all_words(tmp_path: Path) -> None:
     """It has what 'crossdock explain' prints, without the marks of Markdown; an unknown code has none."""
     project = loaded_project(tmp_path)
-    project.init()
+    project.create_or_upgrade_state()
     with visiting(project.path) as visitor:
         for code in explanations.codes():
             _, _, text = explanations.page(code).partition("\n")

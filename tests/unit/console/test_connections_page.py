@@ -14,7 +14,7 @@ from tests.unit.console.visitor import visiting
 from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.console.people import Role
-from crossdock.errors import with_code
+from crossdock.errors import add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.state import NamedRecord, ReceivedWebhook, RunResult
@@ -48,7 +48,7 @@ def config(tmp_path: Path) -> Path:
     (tmp_path / "platform.key").write_text("canary-of-a-secret", encoding="utf-8")
     (tmp_path / "platform.key").chmod(0o600)
     (tmp_path / "exports").mkdir()
-    project.load(path).init()
+    project.load(path).create_or_upgrade_state()
     return path
 
 
@@ -108,7 +108,7 @@ def test_a_check_says_what_the_command_says(config: Path) -> None:
     with redirect_stdout(out), pytest.raises(SystemExit):
         main(["-C", str(config), "check", "--json"])
     said = [
-        ["ok" if each["ok"] else "FAIL", each["subject"], with_code(each["text"], each["code"])]
+        ["ok" if each["ok"] else "FAIL", each["subject"], add_code_to_first_line(each["text"], each["code"])]
         for each in json.loads(out.getvalue())["findings"]
     ]
     with visiting(config) as visitor:

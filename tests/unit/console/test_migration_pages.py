@@ -24,7 +24,7 @@ def test_a_page_comes_again_until_the_records_are_counted(
 ) -> None:
     """With the result it stays as it is, so that links and buttons do not change under a person's hands."""
     project, may_end = loaded_project(tmp_path), threading.Event()
-    project.init()
+    project.create_or_upgrade_state()
     count = migration_status.migration_status
 
     def slowly(tx: Transaction, project: Project, now: datetime) -> MigrationStatus:

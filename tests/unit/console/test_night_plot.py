@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from crossdock.console.allowance_plot import WIDTH
-from crossdock.console.night_plot import REFUSALS_HEIGHT, night_plot, runs_of_night
+from crossdock.console.nightly_rate_limit_plot import REFUSALS_HEIGHT, night_plot, runs_of_night
+from crossdock.console.request_allowance_plot import WIDTH
 from crossdock.state import RunRecord
 
 NOW = datetime(2026, 3, 29, 6, tzinfo=UTC)

@@ -17,7 +17,7 @@ from tests.hostile_texts import PAYLOADS
 from tests.report_page import Page
 from tests.unit.console.visitor import Visitor, visiting
 
-from crossdock.console.actions import ACTIONS
+from crossdock.console.action_definitions import ACTIONS
 from crossdock.console.routes import PAGES
 from crossdock.state import StateUrl
 from crossdock.values.state_words import RecordState
@@ -30,7 +30,7 @@ PARAMETERS = (
 )  # fmt: skip
 KNOWN = (
     "wms.items", "platform", "product", "wms", "nightly", "rejected", "bad_value", "messages", "file", "data",
-    "written", "one", "1", "2026-03", *ACTIONS, *(state.option for state in RecordState), "calendar",
+    "written", "one", "1", "2026-03", *ACTIONS, *(state.option_value for state in RecordState), "calendar",
     "20990101T000001-00000001",
 )  # fmt: skip
 ODD = (

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.page_seal import sealed, verified_digest
+from crossdock.console.page_checksum import append_checksum_line, verified_digest
 from crossdock.errors import RefusedError
 
-CONTENT, DIGEST = sealed("<body>\n<h1>Größe</h1>\n<p>31.50 EUR</p>\n")
+CONTENT, DIGEST = append_checksum_line("<body>\n<h1>Größe</h1>\n<p>31.50 EUR</p>\n")
 
 
 def test_the_hash_is_of_all_lines_but_the_last() -> None:

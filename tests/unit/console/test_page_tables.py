@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.report_page import HOSTILE, Page
 
 from crossdock.console import page_rendering
-from crossdock.console.page_tables import Cell, Listing, Table, listing, table
+from crossdock.console.page_tables import Cell, Listing, Table, limit_listing_size, table
 from crossdock.printable import printable
 
 
@@ -45,15 +45,15 @@ def test_a_list_takes_no_more_room_than_it_has() -> None:
     """Rows that do not fit are counted."""
     rows = [(f"K{number}",) for number in range(10)]
     room = 3 * len(row(["key"], ["K0"]))
-    page = Page(listed(listing(("key",), rows, 12, "waiting", room=room)))
+    page = Page(listed(limit_listing_size(("key",), rows, 12, "waiting", room=room)))
     assert page.under("key") == [["K0"], ["K1"], ["K2"]]
     assert "9 more: crossdock records list --state waiting --limit 12" in page.text
 
 
 def test_a_list_of_more_than_twenty_is_folded() -> None:
     """However many of them are shown."""
-    assert "<details open>" in listed(listing(("key",), [("K",)], 20, "waiting", room=1_000))
-    assert "<details>" in listed(listing(("key",), [("K",)], 21, "waiting", room=1_000))
+    assert "<details open>" in listed(limit_listing_size(("key",), [("K",)], 20, "waiting", room=1_000))
+    assert "<details>" in listed(limit_listing_size(("key",), [("K",)], 21, "waiting", room=1_000))
 
 
 def test_lines_of_a_cell_are_text() -> None:

@@ -32,7 +32,7 @@ class Site:
         self.config = folder / "c.yaml"
         personal = CONFIG.replace("resource: product", "resource: product\n        personal: [name]")
         self.config.write_text(personal + JOBS, encoding="utf-8")
-        project.load(self.config).init()
+        project.load(self.config).create_or_upgrade_state()
 
     def state(self) -> State:
         return project.load(self.config).open_state()
@@ -66,7 +66,7 @@ def links(html: str) -> set[str]:
 
 def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> None:
     """Only operators are offered to stop it; the page is loaded again by itself."""
-    with closing(site.state()) as state, state.exclusive("test:0"):
+    with closing(site.state()) as state, state.hold_run_lease("test:0"):
         with state.begin() as tx:
             run = tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(minutes=1), job="nightly")
             tx.runs.store_request_counts(run, requests=1200, throttled=0)
@@ -78,10 +78,10 @@ def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> 
 
 def test_an_action_names_the_run_that_it_waits_for(site: Site) -> None:
     """Also if another one was refused since, which is newer."""
-    with closing(site.state()) as state, state.exclusive("test:0"):
+    with closing(site.state()) as state, state.hold_run_lease("test:0"):
         with state.begin() as tx:
             run = tx.runs.start(business_date="2026-04-02", at=NOW, job="nightly")
-            tx.runs.record_refusal(RunMessage("error", "", "busy"), business_date="2026-04-02", at=NOW, job=None)
+            tx.runs.record_failed_start(RunMessage("error", "", "busy"), business_date="2026-04-02", at=NOW, job=None)
         assert f"Run {run} is in progress since 2026-04-02 12:00:00Z" in site.visit("do/sync")
         assert "is in progress" not in site.visit("do/plan")
 

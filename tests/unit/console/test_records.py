@@ -49,7 +49,7 @@ def fill(command_line: CommandLine) -> None:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         letters = [dead_letter(1, **record("R1")), dead_letter(2, **record("R2")), dead_letter(3, **record("D3"))]
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        tx.dead_letters.drop(STREAM, [letters[2].identity.key_hash])
+        tx.dead_letters.mark_dropped(STREAM, [letters[2].identity.key_hash])
         parents = [{"resource": "product", "namespace": "wms", "key": "R1"}]
         tx.waiting_records.put([waiting(4, waits_for=parents, **record("W4"))], run_id=run, at=AT)
         statuses = ("pending", "in_doubt", "handed_over", "overdue")
@@ -66,9 +66,9 @@ def test_numbers_are_those_of_the_command(command_line: CommandLine, visitor: Vi
     fill(command_line)
     overview = opened(visitor, "records")
     for state in RecordState:
-        listed = command_line.run("records", "list", "--state", state.option, "--all", "--json").json
-        numbers = [link for link in overview.links if link.address == f"/t/acme/records/{state.option}"]
-        assert [each.text for each in numbers] == [state.shown, str(len(listed))]
+        listed = command_line.run("records", "list", "--state", state.option_value, "--all", "--json").json
+        numbers = [link for link in overview.links if link.address == f"/t/acme/records/{state.option_value}"]
+        assert [each.text for each in numbers] == [state.display_text, str(len(listed))]
         page = opened(visitor, numbers[1].address)
         assert f"{len(listed)} in all" in page.text
         for item in listed:
@@ -266,7 +266,7 @@ def test_each_listed_record_has_a_page(command_line: CommandLine, visitor: Visit
     config = command_line.config.read_text(encoding="utf-8")
     command_line.config.write_text(config.replace("      products:", f"      {stream}:"), encoding="utf-8")
     for state in RecordState:
-        for link in opened(visitor, f"records/{state.option}").links:
+        for link in opened(visitor, f"records/{state.option_value}").links:
             if "/record?" in link.address:
                 assert f"Record {link.text.rpartition(':')[2]}" in opened(visitor, link.address).text
 

@@ -53,7 +53,7 @@ jobs:
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "acme.yaml"
     path.write_text(CONFIG, encoding="utf-8")
-    project.load(path).init()
+    project.load(path).create_or_upgrade_state()
     return path
 
 
@@ -120,7 +120,7 @@ def test_the_page_shows_what_had_another_value_in_the_last_run(config: Path) -> 
     with closing(project.load(config).open_state()) as state, state.begin() as tx:
         first = tx.runs.start(business_date="2026-10-22", at=NOW)
         tx.run_configs.store(first, effective_config(config))
-        tx.runs.record_refusal(RunMessage("error", "", "no"), business_date="2026-10-22", at=NOW, job=None)
+        tx.runs.record_failed_start(RunMessage("error", "", "no"), business_date="2026-10-22", at=NOW, job=None)
     with visiting(config) as visitor:
         assert "Every setting has the value that it had in run 1." in visitor.page("/t/acme/settings").text
         edited = CONFIG.replace("env:CANARY", "env:OTHER").replace('files: "*.csv"', 'files: "*.txt"')

@@ -10,7 +10,7 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.console import page_seal, sign_off_report_page
+from crossdock.console import page_checksum, sign_off_report_page
 from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts
@@ -28,7 +28,7 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
 
 def page(report: Document) -> str:
     """The page as it is written."""
-    content, _ = page_seal.sealed(sign_off_report_page.page(report))
+    content, _ = page_checksum.append_checksum_line(sign_off_report_page.page(report))
     return content.decode()
 
 
@@ -36,7 +36,7 @@ def test_a_page_shows_the_report(loaded: LoadedMigration) -> None:
     """Who and when, totals with their digits, waves with who let them go on, runs, files."""
     with loaded.state.begin() as tx:
         approval = WaveApproval("customers", LATER, "cy", OpenCounts(in_doubt=2))
-        tx.migrations.approve(loaded.migration_id, approval)
+        tx.migrations.approve_wave(loaded.migration_id, approval)
     shown = Page(page(loaded.report()))
     for fact in (
         "Migration acme signed off",

@@ -38,7 +38,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.config = folder / "c.yaml"
         self.config.write_text(CONFIG + JOBS, encoding="utf-8")
-        project.load(self.config).init()
+        project.load(self.config).create_or_upgrade_state()
 
     def state(self) -> State:
         return project.load(self.config).open_state()
@@ -55,7 +55,7 @@ class Site:
             return [each[1:] for each in visitor.page("/t/acme").under("since", "what")]
 
     def ran(self, job: str, day: date, *messages: RunMessage, status: str = "done", due: datetime = DUE) -> None:
-        with closing(self.state()) as state, state.exclusive("test:0"), state.begin() as tx:
+        with closing(self.state()) as state, state.hold_run_lease("test:0"), state.begin() as tx:
             ran(tx, DueRun(job, due, day), *messages, status=status)
 
 
@@ -134,7 +134,7 @@ def test_a_missing_job_says_why(site: Site) -> None:
     assert "no scheduler has started it" in site.todo()[0][0]
     assert "it begins after nightly, which has not ended for 2026-04-02" in site.todo()[1][0]
     assert site.row("later")[-1] == "See why nightly has not ended."
-    with closing(site.state()) as state, state.exclusive("test:0"):
+    with closing(site.state()) as state, state.hold_run_lease("test:0"):
         with state.begin() as tx:
             tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(hours=5), command="sync")
         assert "run 3 (sync) has been in progress since 2026-04-02 01:00:00Z" in site.todo()[0][0]

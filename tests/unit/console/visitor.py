@@ -13,11 +13,11 @@ from starlette.types import ASGIApp
 from tests.report_page import Page
 
 from crossdock.console import tenants
-from crossdock.console.app import app
+from crossdock.console.page_requests import Console
 from crossdock.console.people import ALL_TENANTS, Person, Role
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
-from crossdock.console.visits import Console
+from crossdock.console.web_app import build_web_app
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.serving import ServerNames
 
@@ -70,7 +70,7 @@ def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None 
     found, now = tenants.single_tenant(files), clock or SystemClock()
     person = Person("ann", {ALL_TENANTS: role})
     console = Console(found, Overviews(found, now), now)
-    served = app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)
+    served = build_web_app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)
     try:
         yield Visitor(served)
     finally:

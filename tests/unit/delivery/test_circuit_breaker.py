@@ -32,7 +32,7 @@ def opened(circuit_breaker: CircuitBreaker, *, now: float = 0.0) -> CircuitBreak
 
 def probed(circuit_breaker: CircuitBreaker, now: float, *, retry_after_s: float | None = None) -> float:
     """Let a probe fail at *now*, and tell the pause until the next one."""
-    assert circuit_breaker.room(now, 0) == 1
+    assert circuit_breaker.free_slots(now, 0) == 1
     circuit_breaker.record_failure(now, retry_after_s, probe=True)
     return circuit_breaker.wait_s(now)
 
@@ -42,10 +42,10 @@ def test_it_opens_when_nearly_all_of_the_latest_fail(circuit_breaker: CircuitBre
     for _ in range(WATCHED - OPENS_AT):
         circuit_breaker.record_success()
     fail(circuit_breaker, OPENS_AT - 1)
-    assert circuit_breaker.room(0.0, 0) == LIMIT
+    assert circuit_breaker.free_slots(0.0, 0) == LIMIT
     fail(circuit_breaker, 1)
     assert circuit_breaker.is_open
-    assert circuit_breaker.room(0.0, 0) == 0
+    assert circuit_breaker.free_slots(0.0, 0) == 0
 
 
 def test_failures_before_the_latest_twenty_are_forgotten(circuit_breaker: CircuitBreaker) -> None:
@@ -54,7 +54,7 @@ def test_failures_before_the_latest_twenty_are_forgotten(circuit_breaker: Circui
         fail(circuit_breaker, OPENS_AT - 1)
         for _ in range(WATCHED - OPENS_AT + 1):
             circuit_breaker.record_success()
-    assert circuit_breaker.room(0.0, 0) == LIMIT
+    assert circuit_breaker.free_slots(0.0, 0) == LIMIT
 
 
 def test_one_probe_a_pause(circuit_breaker: CircuitBreaker) -> None:
@@ -62,10 +62,10 @@ def test_one_probe_a_pause(circuit_breaker: CircuitBreaker) -> None:
     opened(circuit_breaker)
     pause = circuit_breaker.wait_s(0.0)
     assert FIRST_PAUSE_S / 2 <= pause <= FIRST_PAUSE_S
-    assert circuit_breaker.room(pause - 0.001, 0) == 0
-    assert circuit_breaker.room(pause, 0) == 1
-    assert circuit_breaker.room(pause + 1000.0, 1) == 0
-    assert circuit_breaker.room(pause + 1000.0, LIMIT) == 0
+    assert circuit_breaker.free_slots(pause - 0.001, 0) == 0
+    assert circuit_breaker.free_slots(pause, 0) == 1
+    assert circuit_breaker.free_slots(pause + 1000.0, 1) == 0
+    assert circuit_breaker.free_slots(pause + 1000.0, LIMIT) == 0
 
 
 def test_late_answers_are_no_probes(circuit_breaker: CircuitBreaker) -> None:
@@ -74,7 +74,7 @@ def test_late_answers_are_no_probes(circuit_breaker: CircuitBreaker) -> None:
     pause = circuit_breaker.wait_s(0.0)
     fail(circuit_breaker, 50, now=pause / 2)
     assert circuit_breaker.probes == 0
-    assert circuit_breaker.room(pause, 0) == 1
+    assert circuit_breaker.free_slots(pause, 0) == 1
 
 
 def test_pauses_grow_to_half_a_minute(circuit_breaker: CircuitBreaker) -> None:
@@ -114,7 +114,7 @@ def test_it_comes_back_one_by_one(circuit_breaker: CircuitBreaker) -> None:
     circuit_breaker.record_success()
     rooms = []
     for _ in range(LIMIT + 3):
-        rooms.append(circuit_breaker.room(0.0, 0))
+        rooms.append(circuit_breaker.free_slots(0.0, 0))
         circuit_breaker.record_success()
     assert rooms == [*range(1, LIMIT + 1), LIMIT, LIMIT, LIMIT]
 
@@ -124,12 +124,12 @@ def test_a_storm_on_the_way_back_opens_it_again(circuit_breaker: CircuitBreaker)
     opened(circuit_breaker)
     for _ in range(4):
         circuit_breaker.record_success()
-    assert circuit_breaker.room(0.0, 0) == 4
+    assert circuit_breaker.free_slots(0.0, 0) == 4
     opened(circuit_breaker, now=50.0)
     assert circuit_breaker.probes == 0
-    assert circuit_breaker.room(50.0, 0) == 0
+    assert circuit_breaker.free_slots(50.0, 0) == 0
     circuit_breaker.record_success()
-    assert circuit_breaker.room(50.0, 0) == 1
+    assert circuit_breaker.free_slots(50.0, 0) == 1
 
 
 def test_it_knows_since_when_nothing_gets_through(circuit_breaker: CircuitBreaker) -> None:
@@ -168,7 +168,7 @@ def test_never_more_than_the_limit_and_never_two_probes(
     circuit_breaker, now = CircuitBreaker(limit, random.Random(seed)), 0.0
     out: list[OnItsWay] = []
     for step, number, retry_after_s in steps:
-        room = circuit_breaker.room(now, len(out))
+        room = circuit_breaker.free_slots(now, len(out))
         assert 0 <= room <= limit - len(out)
         if step == "leave":
             out += [OnItsWay(circuit_breaker.is_open) for _ in range(min(room, number))]
@@ -181,4 +181,6 @@ def test_never_more_than_the_limit_and_never_two_probes(
             else:
                 circuit_breaker.record_failure(now, retry_after_s, probe=back.probe)
         assert sum(each.probe for each in out) <= 1
-        assert not circuit_breaker.is_open or circuit_breaker.room(now + 1e9, 0) == 1, "an open one asks again some day"
+        assert not circuit_breaker.is_open or circuit_breaker.free_slots(now + 1e9, 0) == 1, (
+            "an open one asks again some day"
+        )

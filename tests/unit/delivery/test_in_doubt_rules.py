@@ -16,11 +16,11 @@ from crossdock.writing.delivery.in_doubt_rules import (
     conflict_outcome,
     error_for_all_records,
     forgotten_records_error,
-    is_of_others,
-    rule_for,
+    is_made_by_others,
+    sent_intent_rule,
     shows_other_content,
 )
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ TARGET = PlatformTarget(profile_of("https://platform.example"))
 def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, age: timedelta, rule: str) -> None:
     """An expired key does not protect an operation: it is looked up, or parked without a look-up."""
     one = intent(1, resource=resource, attempts=attempts, first_sent_at=NOW - age)
-    assert rule_for(one, TARGET, NOW) == rule
+    assert sent_intent_rule(one, TARGET, NOW) == rule
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], err
 def test_a_record_under_our_name_may_be_of_others(held: dict[str, Any], member: str | None, *, expected: bool) -> None:
     """Our own have most of what we would send."""
     body = b'{"externalId":"wms:K1","sku":"A","name":"Lamp","active":true}'
-    assert is_of_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
+    assert is_made_by_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, 
     kind = target.resources["product"]
     target.resources = {"product": replace(kind, shown=None if shown is None else frozenset(shown))}
     made = intent(1, resource="product", body=body)
-    assert is_of_others(made, held, target, None) is expected
+    assert is_made_by_others(made, held, target, None) is expected
     assert shows_other_content(made, held, target) is expected
 
 

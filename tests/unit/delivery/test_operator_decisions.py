@@ -53,11 +53,11 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         with pytest.raises(ConfigError, match="is in doubt"):
-            operator_decisions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
+            operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
         operator_decisions.settle_as_not_delivered(tx, found, at=AT)
-        operator_decisions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
+        operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
-        assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
+        assert tx.dead_letters.facts_of_stream(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
         assert (tx.waiting_records.matching(RecordFilter(STREAM)), tx.intents.unsettled()) == ([], [])
 
 
@@ -81,7 +81,7 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
         assert tx.bindings.counts_by_resource() == {}
         operator_decisions.settle_as_delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
-        assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
+        assert tx.bindings.target_id_by_key_hash(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
 
 
@@ -95,7 +95,7 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
     with state.begin() as tx:
         found = operator_decisions.pending_intents(tx, RecordFilter(STREAM))
         assert [each.identity.key for each in found] == ["K1"]
-        operator_decisions.drop(tx, [], [], found, at=AT)
+        operator_decisions.drop_records(tx, [], [], found, at=AT)
     with state.begin() as tx:
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
         (dropped,) = tx.dead_letters.listed(limit=9, status="dropped")
@@ -111,7 +111,7 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
     with state.begin() as tx:
         found = operator_decisions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
         with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
-            operator_decisions.drop(tx, [], [], found, at=AT)
+            operator_decisions.drop_records(tx, [], [], found, at=AT)
         operator_decisions.check_target_id(found, None)
         operator_decisions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:

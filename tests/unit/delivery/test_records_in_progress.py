@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.state import Intent, Scope
-from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress, RecordsOfRun
 
 SCOPE = Scope("platform", "order", "shop")
 
@@ -19,7 +19,7 @@ def intent(key_hash: int) -> Intent:
     return cast("Intent", SimpleNamespace(scope=SCOPE, identity=SimpleNamespace(key_hash=key_hash)))
 
 
-def others(run: OwnRecords, *keys: int) -> set[int]:
+def others(run: RecordsOfRun, *keys: int) -> set[int]:
     """What *run* must leave out; its turn to plan ends at once."""
     found = run.begin_planning(SCOPE, keys)
     run.end_planning()
@@ -35,7 +35,7 @@ def test_a_record_in_progress_is_left_to_its_run() -> None:
     live.begin_work_on([intent(1)])
     assert others(nightly, 1, 2) == {1}
     assert others(live, 1, 2) == set()
-    assert nightly.without_records_of_others([intent(1), intent(2)])[0].identity.key_hash == 2
+    assert nightly.without_records_of_other_runs([intent(1), intent(2)])[0].identity.key_hash == 2
     live.end_work_on(intent(1))
     live.mark_all_planned()
     assert others(nightly, 1) == {1}, "what it has read may be older"
@@ -50,10 +50,10 @@ def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
     nightly, live = everything.begin_run(), everything.begin_run()
     live.begin_reading()
     live.begin_work_on([intent(1)])
-    live.end()
+    live.end_run()
     nightly.begin_reading()
     assert others(nightly, 1) == set()
-    nightly.end()
+    nightly.end_run()
     assert (everything.marks, everything.runs) == ({}, [])
 
 

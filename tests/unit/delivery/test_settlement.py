@@ -20,9 +20,9 @@ from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.in_doubt_rules import StateDoubts
-from crossdock.writing.delivery.operations import payload_after, payload_bytes_after
+from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
 values = st.recursive(
@@ -123,7 +123,7 @@ def test_the_work_of_a_turn_does_not_grow_with_the_state(empty_state: Path, tmp_
 
 def _work_of_a_turn(file: Path, bound: int) -> int:
     """Of 50 operations of each kind, with *bound* records in the state."""
-    part, scopes = SCOPE.contribution("depot.bins"), (SCOPE, SCOPE.contribution("depot.bins"))
+    part, scopes = SCOPE.contribution_scope("depot.bins"), (SCOPE, SCOPE.contribution_scope("depot.bins"))
     with sqlite_steps.counted() as steps:
         state = State(parse_url(f"sqlite:///{file}", file.parent), PIN)
         run, items = start(state), [binding(number) for number in range(bound)]

@@ -9,8 +9,8 @@ from tests.unit.state.samples import intent
 
 from crossdock.state import Attempt
 from crossdock.writing.delivery.senders import SendTask
-from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.delivery.state_writer import Decisions
+from crossdock.writing.targets.answer_outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 

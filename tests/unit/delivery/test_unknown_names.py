@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_declaration import Api
 from crossdock.targets import Answer
 from crossdock.testing import ManualClock
 from crossdock.writing.delivery.senders import Senders

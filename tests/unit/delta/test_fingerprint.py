@@ -21,7 +21,7 @@ name = st.text("AÄ é|1", min_size=1, max_size=4)
 def of(rows: list[dict[str, str | None]], algorithm: Algorithm = "xxh3_64", version: str = "v") -> list[int]:
     columns = list(rows[0])
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return frame.select(fingerprint.of_rows(columns, version, algorithm)).to_series().to_list()
+    return frame.select(fingerprint.row_fingerprints(columns, version, algorithm)).to_series().to_list()
 
 
 @given(st.lists(st.text(), min_size=1))
@@ -84,7 +84,7 @@ def test_a_group_is_a_multiset(lines: list[str], rng: object) -> None:
         frame = pl.DataFrame({"k": ["K"] * len(rows), "t": rows}, schema={"k": pl.String, "t": pl.String})
         frame = frame.with_columns(fingerprint.digest(pl.col("t"), "xxh3_64").alias("fp")).drop("t")
         frame = frame.with_row_index(LINE)
-        return int(fingerprint.of_groups(frame, "k", "fp", "xxh3_64")["fp"][0])
+        return int(fingerprint.group_fingerprints(frame, "k", "fp", "xxh3_64")["fp"][0])
 
     shuffled = list(lines)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random

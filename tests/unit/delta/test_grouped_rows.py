@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.records_of_rows import rows_after_last_deletion
+from crossdock.delta.changed_record_reading import rows_after_last_deletion
 from crossdock.delta.row_preparation import DELETED, KEY_HASH
 from crossdock.values.records import LINE
 

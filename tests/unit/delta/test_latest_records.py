@@ -20,7 +20,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
-from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_declaration import SuspiciousLimit
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
@@ -242,7 +242,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     assert scan.latest[SAME].sum() == 998
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
-    held = {read.record.key: (read.record.row["V"], read.record.lines) for read in scan.records(found.changed)}
+    held = {read.record.key: (read.record.row["V"], read.record.lines) for read in scan.read_records(found.changed)}
     assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
     assert not reads
 
@@ -256,7 +256,7 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
     scan.read(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
-    assert [read.record.row["V"] for read in scan.records(found.changed)] == ["b"] * 80
+    assert [read.record.row["V"] for read in scan.read_records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
 
 
@@ -280,7 +280,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
         for number, row in enumerate(part)
         if row["V"].endswith("!")
     }
-    reads = list(scan.records(found.changed))
+    reads = list(scan.read_records(found.changed))
     assert {
         read.record.key: (read.record.row["V"], read.record.row["T"], read.identity.position, read.record.lines)
         for read in reads
@@ -306,7 +306,7 @@ def test_a_source_that_returns_other_rows_is_a_defect(
     message: str,
 ) -> None:
     """Different rows, too few rows, or rows with the same line number end the stream: none is mistaken for another."""
-    monkeypatch.setattr("crossdock.delta.source_units.SMALL", 0)
+    monkeypatch.setattr("crossdock.delta.rereadable_source_units.SMALL", 0)
     whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
     frame = whole.load()
     if again is None:

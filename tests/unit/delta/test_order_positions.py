@@ -13,10 +13,10 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_positions import of_rows
+from crossdock.delta.order_by_positions import row_positions
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.ordering import OrderBy, position_prefix
+from crossdock.mapping.row_order_columns import OrderBy, position_prefix
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")
@@ -44,7 +44,7 @@ def test_positions_in_columns_are_those_of_rows(cells: list[tuple[str | None, ..
             expected.append(position_prefix(columns) + "\x1f".join(item.position(row) for item in columns))
         except RecordError:
             expected.append(None)
-    assert frame.select(of_rows(columns, frame)).to_series().to_list() == expected
+    assert frame.select(row_positions(columns, frame)).to_series().to_list() == expected
 
 
 @pytest.mark.parametrize("order", [[SUMMER, WINTER], [WINTER, SUMMER]])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
-from crossdock.delta.records_of_rows import stored_records_prepared_again
+from crossdock.delta.changed_record_reading import stored_records_prepared_again
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.values.records import JSON, RawBatch
 
@@ -52,4 +52,4 @@ def test_a_new_repair_of_a_path_finds_it_in_the_object(tmp_path: Path) -> None:
 
 def _read(stream: Things, batches: list[RawBatch], work: Path) -> list[Any]:
     scan, _ = scanned(stream, batches, work)
-    return list(scan.records(scan.latest))
+    return list(scan.read_records(scan.latest))

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.unit.delta.things import batch
 
-from crossdock.delta.source_units import SourceUnit
+from crossdock.delta.rereadable_source_units import SourceUnit
 from crossdock.values.records import LINE
 
 ROWS = batch([{"K": str(number)} for number in range(6)]).load()  # lines 2 to 7
@@ -36,7 +36,7 @@ def test_rows_are_found_by_line(place: str, tmp_path: Path) -> None:
     """The rows at the requested lines come in the order of the lines, wherever they are."""
     reads: list[Sequence[int] | None] = []
     lines = pl.Series([2, 4, 7], dtype=pl.UInt64)
-    found = pl.concat(unit(place, tmp_path, reads).rows_at(lines))
+    found = pl.concat(unit(place, tmp_path, reads).read_rows_at_lines(lines))
     assert found.select("K", LINE).rows() == [("0", 2), ("2", 4), ("5", 7)]
     assert reads == ([[2, 4, 7]] if place == "again" else [])
 
@@ -45,5 +45,5 @@ def test_rows_are_found_by_line(place: str, tmp_path: Path) -> None:
 def test_all_rows_are_read(place: str, tmp_path: Path) -> None:
     """Without lines the whole unit is read."""
     reads: list[Sequence[int] | None] = []
-    assert pl.concat(unit(place, tmp_path, reads).rows()).equals(ROWS)
+    assert pl.concat(unit(place, tmp_path, reads).read_rows()).equals(ROWS)
     assert reads == ([None] if place == "again" else [])

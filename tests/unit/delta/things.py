@@ -65,7 +65,7 @@ def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tup
 
 
 def records(scan: LatestRecords) -> list[Record]:
-    return [read.record for read in scan.records(scan.latest)]
+    return [read.record for read in scan.read_records(scan.latest)]
 
 
 def known_of(scan: LatestRecords) -> pl.DataFrame:

@@ -32,21 +32,21 @@ def record(payload: dict[str, Any], operation: FileOperation = "create", name: s
 
 def text_of(content: FileContent, *records: FileRecord, encoding: str = "utf-8") -> str:
     for each in records:
-        content.check(each)
-    return content.content(records, FACTS).decode(encoding)
+        content.check_record(each)
+    return content.file_bytes(records, FACTS).decode(encoding)
 
 
 def refusal(content: FileContent, each: FileRecord) -> tuple[str, str]:
     """The place and the message with which *each* is refused."""
     with pytest.raises(RecordError) as raised:
-        content.check(each)
+        content.check_record(each)
     assert raised.value.code == "invalid_draft"
     return raised.value.pointer or "", raised.value.message
 
 
 def is_writable(content: FileContent, each: FileRecord) -> bool:
     with suppress(RecordError):
-        content.check(each)
+        content.check_record(each)
         return True
     return False
 

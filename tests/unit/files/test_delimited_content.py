@@ -37,7 +37,7 @@ def test_what_can_be_written_reads_back_equal(
         rows=[{"columns": {"a": {"from": "a", "default": ""}, "b": {"from": "b", "default": ""}}}],
     )  # fmt: skip
     records = [each for a, b in rows if is_writable(content, each := record({"a": a, "b": b}))]
-    data = content.content(records, FACTS)
+    data = content.file_bytes(records, FACTS)
     quote = None if quoting == "none" else '"'
     found = read_back(tmp_path_factory.mktemp("f"), data, delimiter=delimiter, quote=quote, encoding=encoding)
     assert found == [each.payload for each in records]
@@ -88,4 +88,4 @@ def test_byte_order_marks_and_byte_orders_are_the_same_everywhere() -> None:
         ({"encoding": "utf-16"}, b"\xff\xfea\0\n\0x\0\n\0"), ({"encoding": "utf-16-be"}, b"\0a\0\n\0x\0\n"),
         ({"encoding": "cp037"}, b"\x81%\xa7%"),
     ):  # fmt: skip
-        assert content_of(kind="delimited", rows=rows, **keys).content([record({"x": "x"})], FACTS) == expected
+        assert content_of(kind="delimited", rows=rows, **keys).file_bytes([record({"x": "x"})], FACTS) == expected

@@ -14,7 +14,7 @@ from crossdock.values import yaml_reader
 from crossdock.values.docstring_schemas import DocumentedModel
 from crossdock.writing.files.cells import Cell
 from crossdock.writing.files.content_kinds import CONTENTS, FileContentConfig
-from crossdock.writing.files.edi_content import ready_contents
+from crossdock.writing.files.edi_content import ready_layouts_by_name
 
 PAGES = Path(__file__).parents[3] / "docs" / "how_to" / "exchange_files"
 EXAMPLES = [
@@ -37,11 +37,12 @@ def test_each_documented_declaration_makes_a_file() -> None:
     for example in EXAMPLES:
         assert schema.is_valid(example), example["kind"]
         content = content_of(**example)
-        content.check(record(PAYLOAD))
-        made = content.content([record(PAYLOAD)], FACTS)
+        content.check_record(record(PAYLOAD))
+        made = content.file_bytes([record(PAYLOAD)], FACTS)
         assert made
         assert (
-            content_of(**content.model_dump(by_alias=True, exclude_none=True)).content([record(PAYLOAD)], FACTS) == made
+            content_of(**content.model_dump(by_alias=True, exclude_none=True)).file_bytes([record(PAYLOAD)], FACTS)
+            == made
         )
     assert {example["kind"] for example in EXAMPLES} == CONTENTS.keys()
 
@@ -57,7 +58,7 @@ def test_the_schema_knows_each_key_and_what_is_wrong() -> None:
     }
     assert {each for each in bare if not each.endswith(".kind") and not each.startswith("Filter.")} == set()
     partner = {"sender": "A", "receiver": "B"}
-    for name, ready in ready_contents().items():
+    for name, ready in ready_layouts_by_name().items():
         assert schema.is_valid({**ready, **partner}), name
         assert schema.is_valid({"kind": ready["kind"], "layout": name, **partner}), name
         assert not schema.is_valid({"kind": ready["kind"], **partner}), name
@@ -71,5 +72,5 @@ def test_the_pages_name_each_key_of_a_cell() -> None:
         field.alias or name for name, field in Cell.model_fields.items() if f"`{field.alias or name}" not in cells
     } == set()
     assert [
-        name for name in ready_contents() if f"| `{name}` |" not in (PAGES / "write_edi.md").read_text("utf-8")
+        name for name in ready_layouts_by_name() if f"| `{name}` |" not in (PAGES / "write_edi.md").read_text("utf-8")
     ] == []

@@ -83,9 +83,9 @@ def test_every_ready_declaration_is_read_by_the_layout_of_its_name(tmp_path: Pat
     ):  # fmt: skip
         kind = layout.partition("/")[0]
         content = content_of(kind=kind, layout=layout, sender="SHOP", receiver="WMS")
-        assert content.operations >= {"create", "update"}
-        content.check(record(payload))
-        (row,) = read_back(tmp_path, content.content([record(payload)], FACTS), kind=kind, layout=layout)
+        assert content.expressible_operations >= {"create", "update"}
+        content.check_record(record(payload))
+        (row,) = read_back(tmp_path, content.file_bytes([record(payload)], FACTS), kind=kind, layout=layout)
         assert {key: row[key] for key in expected} == expected
 
 
@@ -115,7 +115,7 @@ def test_what_can_be_written_reads_back_equal(
     if not is_writable(content, each):
         return
     found = read_back(
-        tmp_path_factory.mktemp("f"), content.content([each], FACTS), kind="edifact", message="ORDERS",
+        tmp_path_factory.mktemp("f"), content.file_bytes([each], FACTS), kind="edifact", message="ORDERS",
         loops={"note": {"starts": "FTX"}}, rows="note", columns={"note": "FTX.4.2"},
     )  # fmt: skip
     assert [row["note"] for row in found] == [text.rstrip(" ") for text in [*texts, "END"]]

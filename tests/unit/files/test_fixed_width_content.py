@@ -52,7 +52,7 @@ def test_what_can_be_written_reads_back_equal(
         "length": 20,
         "columns": {"text": {"at": 1, "length": 6}, "number": places},
     }
-    data = content.content(records, FACTS)
+    data = content.file_bytes(records, FACTS)
     found = read_back(
         tmp_path_factory.mktemp("f"), data, **layout, line_end="none" if line_end == "none" else "line_feed"
     )
@@ -90,7 +90,7 @@ def test_record_types_and_control_totals(tmp_path: Any) -> None:
     ]  # fmt: skip
     number = {"decimals": 2, "fill": "0"}
     found = read_back(
-        tmp_path, content.content(two, FACTS), kind="fixed_width", record_type={"length": 1}, records="line",
+        tmp_path, content.file_bytes(two, FACTS), kind="fixed_width", record_type={"length": 1}, records="line",
         record_types={
             "head": {"code": "H", "once": "first", "columns": {"day": {"at": 2, "length": 8}}},
             "order": {"code": "O", "columns": {"no": {"at": 2, "length": 6}}},
@@ -143,7 +143,7 @@ def test_bytes_are_counted_where_programs_count_them() -> None:
     assert text_of(content, record({"x": "日本"}), encoding="shift_jis") == "日本  |\n"
     assert refusal(content, record({"x": "日本語a"})) == ("/x", "has 7 bytes, and its column 6")
     nel = fixed({"a": {"at": 1, "length": 2, "template": "{x}"}}, encoding="cp037", line_end="nel")
-    assert nel.content([record({"x": "a"})] * 2, FACTS) == b"\x81\x40\x15\x81\x40\x15"
+    assert nel.file_bytes([record({"x": "a"})] * 2, FACTS) == b"\x81\x40\x15\x81\x40\x15"
 
 
 def test_declarations_that_contradict_themselves_are_refused() -> None:

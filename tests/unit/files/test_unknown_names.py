@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.files.contents import content_of, record
 
-from crossdock.writing.files.edi_content import ready_contents
+from crossdock.writing.files.edi_content import ready_layouts_by_name
 
 PAYLOAD = {"order": "", "ship_to": {"name": ""}, "lines": [{"sku": "", "parts": [{"code": ""}]}], "a.b": ""}
 KNOWN = (
@@ -54,9 +54,9 @@ def with_cell(kind: str, cell: Any) -> dict[str, Any]:
 def test_each_kind_tells_them(kind: str) -> None:
     """A name is looked for as a file is written: among facts, members, elements of lists by name and by number."""
     for cell in KNOWN:
-        assert not content_of(kind=kind, **with_cell(kind, cell)).unknown_names(record(PAYLOAD)), cell
+        assert not content_of(kind=kind, **with_cell(kind, cell)).names_lacking_in_record(record(PAYLOAD)), cell
     for cell, name in UNKNOWN:
-        assert content_of(kind=kind, **with_cell(kind, cell)).unknown_names(record(PAYLOAD)) == [name], cell
+        assert content_of(kind=kind, **with_cell(kind, cell)).names_lacking_in_record(record(PAYLOAD)) == [name], cell
 
 
 def test_conditions_lists_and_rows_of_all_operations() -> None:
@@ -70,21 +70,28 @@ def test_conditions_lists_and_rows_of_all_operations() -> None:
         "trailer": [{"columns": {"a": {"sum": "lines.price"}}}],
     }
     content = content_of(kind="delimited", **rows)
-    assert content.unknown_names(record(PAYLOAD)) == ["oder", "ship_to", "packages", "new", "old", "lines.price"]
+    assert content.names_lacking_in_record(record(PAYLOAD)) == [
+        "oder",
+        "ship_to",
+        "packages",
+        "new",
+        "old",
+        "lines.price",
+    ]
     for kind, paths in (("json", "sum"), ("xml", "Sum")):
         header = {"header": {paths: {"sum": "lines.price"}}, **with_cell(kind, "{order}")}
         more = {"records": "list"} if kind == "json" else {}
-        assert content_of(kind=kind, **header, **more).unknown_names(record(PAYLOAD)) == ["lines.price"]
+        assert content_of(kind=kind, **header, **more).names_lacking_in_record(record(PAYLOAD)) == ["lines.price"]
 
 
 @pytest.mark.parametrize(("layout", "needed"), [("x12/940", {"ship_to": {"name": ""}}), ("edifact/ORDERS", {})])
 def test_ready_declarations_show_members_that_a_record_need_not_have(layout: str, needed: dict[str, Any]) -> None:
     """Only members that each record needs must be declared."""
-    assert layout in ready_contents()
+    assert layout in ready_layouts_by_name()
     payload = {**needed, "lines": [{"sku": "", "quantity": ""}]}
     content = content_of(kind=layout.partition("/")[0], layout=layout, sender="A", receiver="B")
-    assert not content.unknown_names(record(payload))
+    assert not content.names_lacking_in_record(record(payload))
     assert (
-        content.unknown_names(record({**needed, "lines": [{"sku": ""}]}))
+        content.names_lacking_in_record(record({**needed, "lines": [{"sku": ""}]}))
         == ["line.quantity", "lines.quantity"][: 2 if layout.startswith("x12") else 1]
     )

@@ -52,7 +52,7 @@ def test_a_940_is_the_one_that_a_warehouse_expects() -> None:
     ]  # fmt: skip
     assert isinstance(content, X12Content)
     assert content.control_numbers([record(ORDER), other]) == ["0001", "0002"]
-    assert content.operations == {"create", "update", "delete"}
+    assert content.expressible_operations == {"create", "update", "delete"}
     assert refusal(content, record({**ORDER, "lines": []})) == ("/lines", "has no elements")
 
 
@@ -83,7 +83,7 @@ def test_what_can_be_written_reads_back_equal(
         return
     columns = {"no": "W05.2", "note": "NTE.2"}
     loops = {"note": {"starts": "NTE"}}
-    data = content.content([each], FACTS)
+    data = content.file_bytes([each], FACTS)
     found = read_back(
         tmp_path_factory.mktemp("f"), data, kind="x12", set="940", loops=loops, rows="note", columns=columns
     )
@@ -93,7 +93,7 @@ def test_what_can_be_written_reads_back_equal(
 def test_the_reader_of_940_finds_every_value(tmp_path: Path) -> None:
     """The ready declaration and the ready layout of the reader name the same elements."""
     content = content_of(**PARTNER, layout="x12/940")
-    rows = read_back(tmp_path, content.content([record(ORDER)], FACTS), kind="x12", layout="x12/940")
+    rows = read_back(tmp_path, content.file_bytes([record(ORDER)], FACTS), kind="x12", layout="x12/940")
     whole = {
         "sender": "SHOP", "interchange": "000000007", "control": "0001", "change": "N", "order": "SO-1",
         "purchase_order": "PO 9",
@@ -135,7 +135,7 @@ def test_what_x12_cannot_hold_is_refused() -> None:
     any_character = content_of(**PARTNER, set="940", rows=[["W05", "{x}"]], characters="any", encoding="latin-1")
     assert "W05*Müller~" in text_of(any_character, record({"x": "Müller"}), encoding="latin-1")
     with pytest.raises(RefusedError, match="above 999,999,999"):
-        any_character.content([record({"x": "a"})], structs.replace(FACTS, number=10**9))
+        any_character.file_bytes([record({"x": "a"})], structs.replace(FACTS, number=10**9))
 
 
 def test_declarations_that_contradict_themselves_are_refused() -> None:

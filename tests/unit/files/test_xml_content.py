@@ -49,7 +49,7 @@ def test_what_can_be_written_reads_back_equal(
     columns = {"@a": {"from": "a", "default": ""}, "In/B": {"from": "b", "default": ""}}
     content = content_of(kind="xml", record="/R/D", encoding=encoding, rows=[{"columns": columns}])
     records = [each for a, b in texts if is_writable(content, each := record({"a": a, "b": b}))]
-    data = content.content(records, FACTS)
+    data = content.file_bytes(records, FACTS)
     expected = [(each.payload["a"], each.payload["b"]) for each in records]
     assert [(each.get("a", ""), each.findtext("In/B", "")) for each in ET.fromstring(data)] == expected
     if records:
@@ -76,7 +76,7 @@ def test_a_document_has_the_declared_elements(tmp_path: Any) -> None:
         "</Order>\n</List>\n<Total>3</Total>\n</o:Orders>\n"
     )
     rows = read_back(
-        tmp_path, content.content(records, FACTS), kind="xml", record="/o:Orders/List/Order", rows="Lines/Line",
+        tmp_path, content.file_bytes(records, FACTS), kind="xml", record="/o:Orders/List/Order", rows="Lines/Line",
         namespaces=ORDERS["namespaces"], count="/o:Orders/@count", columns={"id": "@id", "city": "To/City",
         "sku": "Lines/Line/Sku"},
     )  # fmt: skip

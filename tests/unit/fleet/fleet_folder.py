@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.services.fleet.tenants import FleetBase, load_base
+from crossdock.services.fleet.tenants import FleetBase, load_fleet_base
 
 
 class FleetFolder:
@@ -22,7 +22,7 @@ class FleetFolder:
 
     @property
     def base(self) -> FleetBase:
-        return load_base(self.base_file)
+        return load_fleet_base(self.base_file)
 
     def write_base(self, **sections: Any) -> None:
         schedule = {"time_zone": "UTC", "at": "02:30"}

@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.services.fleet import executors
-from crossdock.services.fleet.executors import ExecutorKind, chosen_executor
+from crossdock.services.fleet.executors import ExecutorKind, parse_executor_option
 
 OURS = ExecutorKind(lambda _address, at_once: ThreadPoolExecutor(at_once))
 NOT_ONE = "an executor"
@@ -27,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_an_executor_of_another_package() -> None:
     """It is opened with the number of runs at the same time."""
-    found = chosen_executor("ours")
+    found = parse_executor_option("ours")
     with found.open(3) as opened:
         assert opened.submit(int, "7").result() == 7
         assert isinstance(opened, ThreadPoolExecutor)
@@ -39,7 +39,7 @@ def test_an_executor_of_another_package() -> None:
 )
 def test_the_bundled_ones(name: str, elsewhere: bool, address: bool) -> None:
     """Only a cluster has an address and other hosts."""
-    kind = chosen_executor(f"{name}=tcp://127.0.0.1:1" if address else name).kind
+    kind = parse_executor_option(f"{name}=tcp://127.0.0.1:1" if address else name).kind
     assert (kind.on_other_hosts, kind.needs_address) == (elsewhere, address)
 
 
@@ -60,6 +60,6 @@ def test_the_bundled_ones(name: str, elsewhere: bool, address: bool) -> None:
 def test_a_wrong_choice_is_refused(text: str, said: str) -> None:
     """With what there is, or what to do."""
     with pytest.raises(ConfigError) as refused:
-        chosen_executor(text)
+        parse_executor_option(text)
     assert said in str(refused.value)
     assert str(refused.value).startswith("--executor: ")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import AGAIN, DueCall, FleetSchedule
 from crossdock.state import ScheduledRun
-from crossdock.state.fleet_database import JobFacts
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
 
 NOW = datetime(2026, 6, 4, 3, tzinfo=UTC)
 TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
@@ -38,15 +38,17 @@ def unended(name: str = "a", *, paused: bool = False) -> JobFacts:
 
 def decided(schedule: FleetSchedule, now: datetime) -> list[DueCall]:
     """What is to be done about the tenants that are due."""
-    return [call for name in list(schedule.pop_due_tenants(now)) if (call := schedule.next_call(name, now)) is not None]
+    return [
+        call for name in list(schedule.pop_due_tenants(now)) if (call := schedule.call_due_now(name, now)) is not None
+    ]
 
 
 def test_a_tenant_of_which_nothing_is_known_is_looked_at() -> None:
     """Once its state has been read, its jobs run when they are due."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job()}, [], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job()}, [], NOW)
     assert decided(schedule, NOW) == [DueCall("acme")]
-    schedule.update("acme", [unended()], NOW)
+    schedule.update_job_facts("acme", [unended()], NOW)
     (call,) = decided(schedule, NOW)
     assert (call.job, call.at) == ("a", TODAY)
     assert [each.business_date.day for each in call.skipped] == [1, 2, 3], "catch_up: latest"
@@ -55,7 +57,7 @@ def test_a_tenant_of_which_nothing_is_known_is_looked_at() -> None:
 def test_what_has_ended_is_due_again_at_its_next_time() -> None:
     """And not before."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job()}, [ended("a", TODAY)], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job()}, [ended("a", TODAY)], NOW)
     assert decided(schedule, NOW) == []
     assert decided(schedule, NOW + timedelta(hours=22, minutes=59)) == []
     (call,) = decided(schedule, NOW + timedelta(hours=23))
@@ -66,7 +68,7 @@ def test_what_has_ended_is_due_again_at_its_next_time() -> None:
 def test_a_run_that_did_not_complete_is_noticed(status: str) -> None:
     """The next one counts as slow."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job()}, [ended("a", TODAY, status)], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job()}, [ended("a", TODAY, status)], NOW)
     (call,) = decided(schedule, NOW + timedelta(hours=23))
     assert call.failed_before
 
@@ -74,20 +76,20 @@ def test_a_run_that_did_not_complete_is_noticed(status: str) -> None:
 def test_a_pause_is_looked_at_again() -> None:
     """Only the state knows when a paused job is resumed; meanwhile nothing of it runs, and other jobs do."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job(), "b": job()}, [unended(paused=True), unended("b")], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job(), "b": job()}, [unended(paused=True), unended("b")], NOW)
     (call,) = decided(schedule, NOW)
     assert call.job == "b"
-    schedule.update("acme", [ended("b", TODAY)], NOW)
+    schedule.update_job_facts("acme", [ended("b", TODAY)], NOW)
     assert decided(schedule, NOW) == []
     assert decided(schedule, NOW + AGAIN) == [DueCall("acme")]
-    schedule.update("acme", [unended(paused=False)], NOW + AGAIN)
+    schedule.update_job_facts("acme", [unended(paused=False)], NOW + AGAIN)
     assert [each.job for each in decided(schedule, NOW + AGAIN)] == ["a"]
 
 
 def test_a_blackout_is_waited_for() -> None:
     """The run is not lost, and starts at its end."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job(blackouts=[{"from": "01:00", "to": "03:30"}])}, [unended()], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job(blackouts=[{"from": "01:00", "to": "03:30"}])}, [unended()], NOW)
     assert decided(schedule, NOW) == []
     (call,) = decided(schedule, NOW + timedelta(minutes=30))
     assert (call.job, call.at and call.at.business_date) == ("a", TODAY.business_date)
@@ -96,16 +98,16 @@ def test_a_blackout_is_waited_for() -> None:
 def test_a_job_after_another_comes_second() -> None:
     """A tenant has one run at a time, so the second is decided about when the first has ended."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"z": job(), "a": job(after=["z"])}, [unended("z"), unended("a")], NOW)
+    schedule.add_or_replace_tenant("acme", {"z": job(), "a": job(after=["z"])}, [unended("z"), unended("a")], NOW)
     assert [each.job for each in decided(schedule, NOW)] == ["z"]
-    schedule.update("acme", [ended("z", TODAY)], NOW)
+    schedule.update_job_facts("acme", [ended("z", TODAY)], NOW)
     assert [each.job for each in decided(schedule, NOW)] == ["a"]
 
 
 def test_what_is_only_skipped_is_recorded() -> None:
     """Without a run."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job(catch_up="none")}, [unended()], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job(catch_up="none")}, [unended()], NOW)
     (call,) = decided(schedule, NOW)
     assert (call.job, [each.business_date.day for each in call.skipped]) == (None, [1, 2, 3, 4])
 
@@ -113,11 +115,11 @@ def test_what_is_only_skipped_is_recorded() -> None:
 def test_a_tenant_that_was_removed_or_replaced_is_decided_about_by_its_last_config() -> None:
     """Older entries of the queue are void."""
     schedule = FleetSchedule()
-    schedule.put("acme", {"a": job()}, [unended()], NOW)
-    schedule.put("acme", {"b": job()}, [unended("b")], NOW)
+    schedule.add_or_replace_tenant("acme", {"a": job()}, [unended()], NOW)
+    schedule.add_or_replace_tenant("acme", {"b": job()}, [unended("b")], NOW)
     assert [each.job for each in decided(schedule, NOW)] == ["b"]
-    schedule.remove("acme")
-    schedule.retry_at("acme", NOW)
+    schedule.remove_tenant("acme")
+    schedule.schedule_next_decision("acme", NOW)
     assert decided(schedule, NOW + timedelta(days=9)) == []
     assert len(schedule) == 0
 
@@ -131,14 +133,14 @@ def test_each_run_is_due_once_and_none_is_forgotten(hours: list[int], steps: lis
     schedule, now, runs = FleetSchedule(), NOW, list[tuple[str, Due]]()
     for number, hour in enumerate(hours):
         config = job(at=f"{hour:02}:30", catch_up="all")
-        schedule.put(f"t{number}", {"a": config}, [structs.replace(unended(), since=NOW)], NOW)
+        schedule.add_or_replace_tenant(f"t{number}", {"a": config}, [replace(unended(), since=NOW)], NOW)
     for minutes in steps:
         now += timedelta(minutes=minutes)
         while calls := decided(schedule, now):
             for call in calls:
                 assert call.at is not None
                 runs.append((call.tenant, call.at))
-                schedule.update(call.tenant, [ended("a", call.at)], now)
+                schedule.update_job_facts(call.tenant, [ended("a", call.at)], now)
     assert len(runs) == len(set(runs))
     for number, hour in enumerate(hours):
         mine = [at.instant for tenant, at in runs if tenant == f"t{number}"]

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from crossdock.services.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
-from crossdock.services.notifications.events import Event, RunWaiting, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.run_events_and_messages import Event, RunWaiting, ScheduledRunEnded
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=UTC)
 ENDED = ScheduledRunEnded("nightly", date(2026, 11, 24), NOW, 7, "failed", 1.0, 1, (), None)
@@ -49,12 +49,12 @@ def test_what_happens_within_some_minutes_is_one_message(is_idle: bool, wait: ti
     """Sooner once all runs have ended."""
     recorder = Recorder()
     group = notices(recorder)
-    group.add("acme", EVENT, NOW)
-    group.add("bolt", EVENT, NOW + wait / 2)
-    group.flush(NOW + wait - timedelta(seconds=1), tenants=9, is_idle=is_idle)
+    group.collect_event("acme", EVENT, NOW)
+    group.collect_event("bolt", EVENT, NOW + wait / 2)
+    group.send_if_due(NOW + wait - timedelta(seconds=1), tenants=9, is_idle=is_idle)
     assert recorder.groups == []
-    group.flush(NOW + wait, tenants=9, is_idle=is_idle)
-    group.flush(NOW + 2 * wait, tenants=9, is_idle=is_idle)
+    group.send_if_due(NOW + wait, tenants=9, is_idle=is_idle)
+    group.send_if_due(NOW + 2 * wait, tenants=9, is_idle=is_idle)
     group.close(NOW, tenants=9)
     assert recorder.groups == [(["acme", "bolt"], 9)]
 
@@ -63,7 +63,7 @@ def test_what_is_left_at_the_end_is_sent() -> None:
     """At once, and a failure is logged only."""
     recorder = Recorder(problem="the mail server did not answer")
     group = notices(recorder)
-    group.add("acme", EVENT, NOW)
+    group.collect_event("acme", EVENT, NOW)
     group.close(NOW, tenants=1)
     assert recorder.groups == [(["acme"], 1)]
 
@@ -72,21 +72,21 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
     """After a pause, with what has happened since; then the runs are those of which people know."""
     recorder = Recorder(problem="the mail server did not answer")
     group, at = notices(recorder), NOW
-    group.add("acme", ENDED, at)
+    group.collect_event("acme", ENDED, at)
     for _ in range(3):
         at += AT_LEAST
-        group.flush(at, tenants=9, is_idle=True)
+        group.send_if_due(at, tenants=9, is_idle=True)
         group.settle()
-    group.add("bolt", EVENT, at)
-    assert group.pop_delivered() == {}
+    group.collect_event("bolt", EVENT, at)
+    assert group.pop_notified_runs() == {}
     recorder.problem = ""
     for _ in range(10):
         at += AT_LEAST
-        group.flush(at, tenants=9, is_idle=True)
+        group.send_if_due(at, tenants=9, is_idle=True)
         group.settle()
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
-    group.add("acme", ENDED, at, is_news=False)
-    assert group.pop_delivered() == {"acme": [7]}
+    group.collect_event("acme", ENDED, at, is_news=False)
+    assert group.pop_notified_runs() == {"acme": [7]}
     group.close(at, tenants=9)
     assert len(recorder.groups) == 2, "it was not collected again"
     assert group._collected == set(), "what was delivered is not kept"
@@ -97,17 +97,17 @@ def test_a_message_that_is_being_sent_is_not_forgotten_by_the_next_one() -> None
     recorder = Recorder()
     group = notices(recorder)
     with recorder.answering:  # both messages wait for the channel
-        group.add("acme", ENDED, NOW)
-        group.send(tenants=9)
-        group.add("bolt", EVENT, NOW)
-        group.send(tenants=9)
+        group.collect_event("acme", ENDED, NOW)
+        group.send_collected_events(tenants=9)
+        group.collect_event("bolt", EVENT, NOW)
+        group.send_collected_events(tenants=9)
     group.settle()
-    group.flush(NOW, tenants=9, is_idle=True)
-    assert group.pop_delivered() == {"acme": [7]}
+    group.send_if_due(NOW, tenants=9, is_idle=True)
+    assert group.pop_notified_runs() == {"acme": [7]}
     recorder.groups, recorder.problem = [], "the mail server did not answer"
-    group.add("acme", EVENT, NOW)
-    group.send(tenants=9)
-    group.add("bolt", EVENT, NOW)
+    group.collect_event("acme", EVENT, NOW)
+    group.send_collected_events(tenants=9)
+    group.collect_event("bolt", EVENT, NOW)
     group.close(NOW, tenants=9)
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
 
@@ -116,7 +116,7 @@ def test_a_message_that_is_being_sent_is_not_forgotten_by_the_next_one() -> None
 def test_what_nobody_wants_is_not_kept(recorder: Recorder | None) -> None:
     """Without recipients, or of a kind that they did not choose."""
     group = notices(recorder)
-    group.add("acme", EVENT, NOW)
-    group.flush(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
+    group.collect_event("acme", EVENT, NOW)
+    group.send_if_due(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
     group.close(NOW, tenants=1)
     assert recorder is None or recorder.groups == []

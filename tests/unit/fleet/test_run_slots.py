@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.fleet.run_slots import QueuedRun, RunSlots
+from crossdock.services.fleet.run_slot_allocation import QueuedRun, RunSlots
 
 DUE = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 
@@ -24,21 +24,21 @@ def names(places: list[QueuedRun]) -> list[str]:
 def test_those_due_first_are_first_and_among_equals_the_shortest() -> None:
     """A tenant that was due later waits, however short its run is."""
     waiting = [place("late", minutes=1), place("long", expected_s=60.0), place("short", expected_s=1.0)]
-    assert names(RunSlots(2, 2).choose(waiting, [])) == ["short", "long"]
-    assert names(RunSlots(3, 2).choose(waiting, [place("other")])) == ["short", "long"]
+    assert names(RunSlots(2, 2).choose_runs_to_start(waiting, [])) == ["short", "long"]
+    assert names(RunSlots(3, 2).choose_runs_to_start(waiting, [place("other")])) == ["short", "long"]
 
 
 def test_a_host_that_is_busy_does_not_delay_others() -> None:
     """The runs of its other tenants wait; those that read elsewhere start."""
     waiting = [place("a", "ftp"), place("b", "ftp"), place("c", "shop", minutes=1), place("d", "ftp", "shop")]
-    assert names(RunSlots(9, 2).choose(waiting, [place("x", "ftp")])) == ["a", "c"]
+    assert names(RunSlots(9, 2).choose_runs_to_start(waiting, [place("x", "ftp")])) == ["a", "c"]
 
 
 def test_slow_tenants_leave_half_of_the_slots() -> None:
     """However many of them wait, and however early they were due."""
     waiting = [place(f"slow{each}", is_slow=True) for each in range(8)] + [place("quick", minutes=30)]
-    assert names(RunSlots(4, 9).choose(waiting, [])) == ["slow0", "slow1", "quick"]
-    assert names(RunSlots(1, 9).choose(waiting, [])) == ["slow0"], "a single slot is for all"
+    assert names(RunSlots(4, 9).choose_runs_to_start(waiting, [])) == ["slow0", "slow1", "quick"]
+    assert names(RunSlots(1, 9).choose_runs_to_start(waiting, [])) == ["slow0"], "a single slot is for all"
 
 
 PLACES = st.lists(
@@ -60,13 +60,13 @@ def test_no_limit_is_exceeded_and_no_slot_is_left_empty(waiting: list[QueuedRun]
     slots, running, started = RunSlots(at_once, per_host), list[QueuedRun](), list[QueuedRun]()
     left = list(waiting)
     while left:
-        chosen = slots.choose(left, running)
+        chosen = slots.choose_runs_to_start(left, running)
         running += chosen
         started += chosen
         left = [each for each in left if each not in chosen]
         assert len(running) <= at_once
         assert max(Counter(host for each in running for host in each.hosts).values()) <= per_host
-        assert sum(each.is_slow for each in running) <= slots.slots_for_slow
+        assert sum(each.is_slow for each in running) <= slots.slots_for_slow_runs
         assert running, "one may always start"
         running.pop(0)
     assert sorted(started) == sorted(waiting)

@@ -8,17 +8,17 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.fleet.scheduled_call import (
+from crossdock.services.fleet.worker_messages import (
     VERSION,
     CallResult,
     RunFacts,
     ScheduledCall,
     SharedLimit,
-    version_of,
+    sender_version,
 )
-from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.fleet_database import JobFacts
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import OpenCounts
 
@@ -36,7 +36,7 @@ def test_a_call_arrives_as_it_was_sent() -> None:
     assert ScheduledCall.model_validate_json(call.model_dump_json()) == call
     assert call.due_run == DueRun("a", DUE, DAY, skipped)
     assert ScheduledCall(tenant="acme", files=(), digest="00").due_run is None
-    assert version_of(call.model_dump_json()) == VERSION
+    assert sender_version(call.model_dump_json()) == VERSION
 
 
 def test_a_result_arrives_as_it_was_sent() -> None:
@@ -54,4 +54,4 @@ def test_a_result_arrives_as_it_was_sent() -> None:
 @given(st.text() | st.sampled_from(["[]", "null", '{"versions":1}', '{"version":{"a":1}}', "7"]))
 def test_the_version_of_any_text_is_a_text(text: str) -> None:
     """Whatever another version of crossdock sends."""
-    assert isinstance(version_of(text), str)
+    assert isinstance(sender_version(text), str)

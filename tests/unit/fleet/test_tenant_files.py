@@ -8,7 +8,7 @@ import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
-from crossdock.services.fleet.tenant_files import TenantChanges, TenantFiles, find_config_files
+from crossdock.services.fleet.tenant_config_watch import TenantChanges, TenantFiles, find_config_files
 from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
 
 
@@ -26,8 +26,8 @@ def files(folder: FleetFolder, *, on_other_hosts: bool = False) -> TenantFiles:
 
 def settled(watched: TenantFiles) -> TenantChanges:
     """What two scans have found, of which the first sees that a file has changed."""
-    assert not watched.scan()
-    return watched.scan()
+    assert not watched.load_changed_configs()
+    return watched.load_changed_configs()
 
 
 def names(changes: TenantChanges) -> tuple[list[str], list[str], list[str]]:
@@ -39,31 +39,31 @@ def test_the_first_scan_loads_all_and_the_next_nothing(folder: FleetFolder) -> N
     (folder.tenants / "README.md").write_text("no config")
     (folder.tenants / ".hidden.yaml").write_text("[")
     watched = files(folder)
-    assert names(watched.scan()) == (["acme", "bolt"], [], [])
-    assert not watched.scan()
+    assert names(watched.load_changed_configs()) == (["acme", "bolt"], [], [])
+    assert not watched.load_changed_configs()
     assert sorted(watched.tenants) == ["acme", "bolt"]
 
 
 def test_a_new_a_changed_and_a_removed_file_are_noticed(folder: FleetFolder) -> None:
     """The others are not loaded again."""
     watched = files(folder)
-    watched.scan()
+    watched.load_changed_configs()
     folder.write("acme", retention="off")
     folder.write("cask")
     assert names(settled(watched)) == (["acme", "cask"], [], [])
     (folder.tenants / "bolt.yaml").unlink()
-    assert names(watched.scan()) == ([], ["bolt"], [])
+    assert names(watched.load_changed_configs()) == ([], ["bolt"], [])
     assert sorted(watched.tenants) == ["acme", "cask"]
 
 
 def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: FleetFolder) -> None:
     """Half of a file is not a config."""
     watched = files(folder)
-    watched.scan()
+    watched.load_changed_configs()
     for _ in range(3):
         path = folder.write("acme", retention="off")
         path.write_text(path.read_text()[:40])
-        assert not watched.scan()
+        assert not watched.load_changed_configs()
     folder.write("acme", retention="off")
     assert names(settled(watched)) == (["acme"], [], [])
 
@@ -71,22 +71,22 @@ def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: Fl
 def test_a_broken_config_stops_its_tenant_only_and_is_reported_once(folder: FleetFolder) -> None:
     """Until it is mended."""
     watched = files(folder)
-    watched.scan()
+    watched.load_changed_configs()
     folder.write("acme", retention="sometimes")
     changes = settled(watched)
     assert names(changes) == ([], ["acme"], ["acme"])
     assert "retention: must be a number of days" in changes.broken["acme"]
-    assert not watched.scan()
-    assert (sorted(watched.tenants), sorted(watched.broken)) == (["bolt"], ["acme"])
+    assert not watched.load_changed_configs()
+    assert (sorted(watched.tenants), sorted(watched.config_errors)) == (["bolt"], ["acme"])
     folder.write("acme")
     assert names(settled(watched)) == (["acme"], [], [])
-    assert not watched.broken
+    assert not watched.config_errors
 
 
 def test_a_change_of_the_base_is_a_change_of_all(folder: FleetFolder) -> None:
     """Whether or not their own files have changed."""
     watched = files(folder)
-    watched.scan()
+    watched.load_changed_configs()
     folder.write_base(retention="30d")
     assert names(settled(watched)) == (["acme", "bolt"], [], [])
 
@@ -94,8 +94,8 @@ def test_a_change_of_the_base_is_a_change_of_all(folder: FleetFolder) -> None:
 def test_all_can_be_loaded_again(folder: FleetFolder) -> None:
     """An equal config is not a change."""
     watched = files(folder)
-    watched.scan()
-    assert not watched.scan(reload=True)
+    watched.load_changed_configs()
+    assert not watched.load_changed_configs(reload=True)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_two_tenants_with_one_state_or_spool_are_refused(
     """The second in the order of the paths, until the first is gone."""
     folder.write("bolt", **sections)
     watched = files(folder)
-    assert names(watched.scan()) == (["acme"], [], ["bolt"])
-    assert f"acme.yaml has the same {what}" in watched.broken["bolt"]
+    assert names(watched.load_changed_configs()) == (["acme"], [], ["bolt"])
+    assert f"acme.yaml has the same {what}" in watched.config_errors["bolt"]
     (folder.tenants / "acme.yaml").unlink()
-    assert names(watched.scan()) == (["bolt"], ["acme"], [])
+    assert names(watched.load_changed_configs()) == (["bolt"], ["acme"], [])
 
 
 def test_two_files_with_one_name_are_refused(folder: FleetFolder) -> None:
@@ -124,17 +124,17 @@ def test_two_files_with_one_name_are_refused(folder: FleetFolder) -> None:
     again.rename(folder.tenants / "more" / "acme.yaml")
     folder.write("acme")
     watched = TenantFiles(str(folder.tenants / "**" / "*.yaml"), folder.base)
-    assert names(watched.scan())[2] == ["acme"]
-    assert "has the same name" in watched.broken["acme"]
+    assert names(watched.load_changed_configs())[2] == ["acme"]
+    assert "has the same name" in watched.config_errors["acme"]
 
 
 def test_a_state_in_a_file_is_refused_for_runs_on_other_hosts(folder: FleetFolder) -> None:
     """And welcome on this one."""
     folder.write("acme", state="sqlite:///acme.db")
-    assert names(files(folder).scan()) == (["acme", "bolt"], [], [])
+    assert names(files(folder).load_changed_configs()) == (["acme", "bolt"], [], [])
     watched = files(folder, on_other_hosts=True)
-    assert names(watched.scan()) == (["bolt"], [], ["acme"])
-    assert "is a file of one host, and its runs may be on other hosts" in watched.broken["acme"]
+    assert names(watched.load_changed_configs()) == (["bolt"], [], ["acme"])
+    assert "is a file of one host, and its runs may be on other hosts" in watched.config_errors["acme"]
 
 
 def test_what_a_pattern_finds(folder: FleetFolder) -> None:
@@ -150,7 +150,7 @@ def test_what_a_pattern_finds(folder: FleetFolder) -> None:
 def test_the_base_is_no_tenant(folder: FleetFolder) -> None:
     """Even if the pattern finds it."""
     watched = TenantFiles(str(folder.folder / "**" / "*.yaml"), folder.base)
-    assert names(watched.scan()) == (["acme", "bolt"], [], [])
+    assert names(watched.load_changed_configs()) == (["acme", "bolt"], [], [])
 
 
 @pytest.mark.parametrize(
@@ -167,5 +167,5 @@ def test_settings_that_do_not_tell_their_host_stop_their_tenant_only(
     monkeypatch.setattr(SftpServerSettings, "source_host", property(lambda own: hosts[own.host]))
     folder.write("acme", host="odd.example.com")
     watched = files(folder)
-    assert names(watched.scan()) == (["bolt"], [], ["acme"])
-    assert told in watched.broken["acme"]
+    assert names(watched.load_changed_configs()) == (["bolt"], [], ["acme"])
+    assert told in watched.config_errors["acme"]

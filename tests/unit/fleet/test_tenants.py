@@ -10,7 +10,7 @@ from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.services.fleet.tenants import digest_of_files, load_base, load_tenant
+from crossdock.services.fleet.tenants import digest_of_files, load_fleet_base, load_tenant
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_digest_covers_every_file(folder: FleetFolder) -> None:
 
 def test_a_base_without_a_fleet_has_its_defaults(folder: FleetFolder) -> None:
     """And none at all too; the database is beside the base file."""
-    assert folder.base.config == load_base().config
+    assert folder.base.config == load_fleet_base().config
     assert folder.base.database.database == str(folder.folder / "fleet.db")
     assert folder.base.notify is None
 

@@ -98,7 +98,7 @@ def test_the_fixed_form_is_read_as_a_compiler_reads_it(tmp_path: Path) -> None:
     assert [columns[name].sign for name in ("ON-HAND", "LARGE", "PRICE", "BALANCE")] == [
         "included", None, "leading", "leading_overpunch",
     ]  # fmt: skip
-    assert (columns["LAST-ONE"].padding, columns["RESERVED"].digits, layout.length_of("rows")) == ("left", 4, 43)
+    assert (columns["LAST-ONE"].padding, columns["RESERVED"].digits, layout.record_length("rows")) == ("left", 4, 43)
 
 
 def test_a_literal_may_be_continued_on_the_next_line(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.unit.formats.parquet import BYTES, STRUCT, with_footer
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import columnar_files, columnar_process
 from crossdock.reading.formats.columnar_process import answer_request
-from crossdock.reading.formats.file_formats import read_lines, read_rows
+from crossdock.reading.formats.file_formats import read_rows, read_rows_at_lines
 from crossdock.values.records import JSON, LINE
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -199,7 +199,7 @@ def test_batches_are_numbered_and_rows_read_again() -> None:
         whole = pl.concat(frames)
         assert whole.rows() == [(text, number) for number, text in enumerate(frame["SKU"], 1)]
         assert whole.schema == {"SKU": pl.String, LINE: pl.UInt64}
-        some = pl.concat(read_lines(Content(data), form, [3, 400], name="f"))
+        some = pl.concat(read_rows_at_lines(Content(data), form, [3, 400], name="f"))
         assert some.rows() == [("0002", 3), ("0399", 400)]
         empty = parquet(frame.head(0)) if kind == "parquet" else arrow(frame.head(0))
         assert read(empty, kind=kind).schema == whole.schema

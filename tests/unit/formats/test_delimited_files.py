@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import delimited_files, polars_parser, text_decoding
-from crossdock.reading.formats.delimited_files import read_lines, read_rows
+from crossdock.reading.formats import decoding_into_record_pieces, delimited_files, polars_parser
+from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
@@ -112,9 +112,9 @@ def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> No
     whole = pl.concat(read_rows(path, layout, name="f", _chunk=100))
     assert whole.height == 500
     wanted = whole[::7]
-    again = read_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
+    again = read_rows_at_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
     assert pl.concat(again).equals(wanted)
-    assert list(read_lines(path, layout, [], name="f")) == []
+    assert list(read_rows_at_lines(path, layout, [], name="f")) == []
 
 
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
@@ -217,7 +217,7 @@ def test_one_fault_in_many_rows_is_found(path: Path, row: bytes) -> None:
 )
 def test_endless_records_are_refused(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record that does not end is refused before it fills the memory."""
-    monkeypatch.setattr(text_decoding, "MAX_RECORD_BYTES", 2000)
+    monkeypatch.setattr(decoding_into_record_pieces, "MAX_RECORD_BYTES", 2000)
     path.write_bytes(data + b"x" * 100_000)
     with pytest.raises(RefusedError) as refusal:
         list(read_rows(path, DelimitedFormat(), name="f", _chunk=500))
@@ -278,7 +278,7 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     assert max(frame.height * 2 for frame in frames) <= 20_000
     assert pl.concat(frames).equals(whole)
     monkeypatch.setattr(delimited_files, "_PICKED_CELLS", 500)
-    picked = list(read_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
+    picked = list(read_rows_at_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
     assert max(frame.height * 2 for frame in picked) <= 500
     assert pl.concat(picked).equals(whole)
 
@@ -322,7 +322,7 @@ def test_short_lines_are_not_all_objects_at_once(path: Path) -> None:
     """Comments are looked for, and some rows are read again, in a part of a block at a time."""
     path.write_bytes(b"A,B\n" + b"1,2\n" * 800_000 + b"# end\n3,4\n")
     all_rows = partial(read_rows, path, DelimitedFormat(comment="#"))
-    some = partial(read_lines, path, DelimitedFormat(), [2, 800_003])
+    some = partial(read_rows_at_lines, path, DelimitedFormat(), [2, 800_003])
     for read, times in ((all_rows, 15), (some, 8)):
         tracemalloc.start()
         *_, last = read(name="f")

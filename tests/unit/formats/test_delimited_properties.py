@@ -18,7 +18,7 @@ from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import polars_parser
-from crossdock.reading.formats.delimited_files import read_lines, read_rows
+from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 
@@ -75,7 +75,7 @@ def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(data)
-        return list(read_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
+        return list(read_rows_at_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
 
 
 def read(

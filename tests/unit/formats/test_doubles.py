@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.doubles import is_rounded, may_be_rounded
+from crossdock.reading.formats.floating_point_precision import loses_digits_as_double, may_have_lost_digits
 
 
 @given(st.floats(-1e14, 1e14), st.integers(15, 60))
 def test_what_programs_write_of_a_double_is_not_rounded(number: float, digits: int) -> None:
     """With any number of digits, as 17 by Excel."""
-    assert not is_rounded(format(number, f".{digits}g"))
+    assert not loses_digits_as_double(format(number, f".{digits}g"))
 
 
 @given(st.decimals(-(10**11), 10**11, places=4))
 def test_prices_below_a_hundred_billion_are_exact(price: Decimal) -> None:
     """They have 15 digits, which doubles keep."""
-    assert not is_rounded(str(price))
+    assert not loses_digits_as_double(str(price))
     assert Decimal(repr(float(price))) == price
 
 
@@ -30,4 +30,4 @@ def test_prices_below_a_hundred_billion_are_exact(price: Decimal) -> None:
 )
 def test_longer_numbers_are_refused(number: str) -> None:
     """Also where the rounded number has few digits."""
-    assert is_rounded(number) or may_be_rounded(Decimal(repr(float(number))))
+    assert loses_digits_as_double(number) or may_have_lost_digits(Decimal(repr(float(number))))

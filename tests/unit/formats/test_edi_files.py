@@ -15,7 +15,7 @@ from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import edi_files, edi_segments, edi_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.values.records import LINE
 
@@ -82,9 +82,9 @@ def test_a_record_has_the_place_of_its_first_segment(file: Path) -> None:
     file.write_text(TWO)
     (frame,) = read_rows(file, SHIPPED, name="a.edi")
     assert frame[LINE].to_list() == [5, 6, 10]
-    (found,) = read_lines(file, SHIPPED, [6], name="a.edi")
+    (found,) = read_rows_at_lines(file, SHIPPED, [6], name="a.edi")
     assert found["sku"].to_list() == ["B"]
-    assert reader_of(SHIPPED).places(SHIPPED, ["sku"], 6) == {"sku": "W12.8"}
+    assert reader_of(SHIPPED).describe_cell_places(SHIPPED, ["sku"], 6) == {"sku": "W12.8"}
     assert SHIPPED.states_rows
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines
 
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
 
 ITEMS = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}}}
 
@@ -39,8 +39,8 @@ def test_some_lines_are_read_again(config: dict[str, Any], data: str) -> None:
     content, form = Content(data.encode()), layout(**config)
     whole = pl.concat(read_rows(content, form, name="f", batch_rows=7))
     some = whole[1::2]
-    assert pl.concat(read_lines(content, form, some["_line"].to_list(), name="f")).equals(some)
-    assert list(read_lines(content, form, [], name="f")) == []
+    assert pl.concat(read_rows_at_lines(content, form, some["_line"].to_list(), name="f")).equals(some)
+    assert list(read_rows_at_lines(content, form, [], name="f")) == []
 
 
 @pytest.mark.parametrize(

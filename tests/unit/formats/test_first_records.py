@@ -11,7 +11,7 @@ from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, reader_of
-from crossdock.reading.formats.first_records import first_lines, first_records, masked, with_rulers
+from crossdock.reading.formats.file_preview import first_lines, first_records, mask_letters_and_digits, with_rulers
 
 
 def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_places_are_those_of_the_config() -> None:
     """Positions, fields from 0, or cells."""
 
     def places(layout: FileFormat, names: list[str], line: int) -> Mapping[str, str]:
-        return reader_of(layout).places(layout, names, line)
+        return reader_of(layout).describe_cell_places(layout, names, line)
 
     assert places(layout(), ["A", "B"], 2) == {"A": "field 0", "B": "field 1"}
     assert places(layout(kind="sheet"), ["A", "B"], 7) == {"A": "A7", "B": "B7"}
@@ -59,4 +59,4 @@ def test_rulers_number_every_position() -> None:
 
 def test_a_shape_says_nothing() -> None:
     """Letters and digits of any script are replaced, and their number stays."""
-    assert masked("Zo\u00eb 12-\u0663{") == "Aaa 99-9{"
+    assert mask_letters_and_digits("Zo\u00eb 12-\u0663{") == "Aaa 99-9{"

@@ -40,4 +40,4 @@ def test_one_type_with_a_code_needs_its_place() -> None:
     with pytest.raises(ValidationError, match="where their codes are"):
         layout(kind="fixed_width", record_types={"A": {"columns": columns}}, records="A")
     form = fixed_width(record_types={"A": {"columns": columns, "otherwise": True}}, records="A", kind="fixed_width")
-    assert (form.names, form.length_of("A")) == (["A"], 4)
+    assert (form.names, form.record_length("A")) == (["A"], 4)

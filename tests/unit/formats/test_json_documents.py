@@ -16,7 +16,7 @@ from tests.unit.formats.layouts import Content, layout
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_documents
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE
 
@@ -48,10 +48,10 @@ def test_objects_are_read_exactly(monkeypatch: pytest.MonkeyPatch, written: str,
     monkeypatch.setattr(json_documents, "CHUNK_BYTES", chunk)
     data = gzip.compress(written.encode()) if packed else written.encode()
     assert rows(data, FORM) == rows(data, FORM, 1) == OBJECTS
-    (found,) = read_lines(Content(data), layout(**FORM), [2], name="f")
+    (found,) = read_rows_at_lines(Content(data), layout(**FORM), [2], name="f")
     assert found.rows() == [(OBJECTS[1][1], 2)]
     assert not looks_cut(Content(data), layout(**FORM))
-    assert reader_of(layout(**FORM)).places(layout(**FORM), ["id"], 2) == {"id": "record 2"}
+    assert reader_of(layout(**FORM)).describe_cell_places(layout(**FORM), ["id"], 2) == {"id": "record 2"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_lines
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.json_lines import JsonLinesFormat
 from crossdock.values.records import JSON, LINE
 
@@ -40,7 +40,7 @@ def test_objects_are_read_exactly(file: Path, monkeypatch: pytest.MonkeyPatch, w
     for size in (1 << 20, 5):
         monkeypatch.setattr(json_lines, "CHUNK_BYTES", size)
         assert rows(file) == rows(file, 1) == expected
-    (found,) = read_lines(file, LAYOUT, [2], name="a.jsonl")
+    (found,) = read_rows_at_lines(file, LAYOUT, [2], name="a.jsonl")
     assert found.rows() == [('{"id":"ü"}', 2)]
 
 

@@ -13,7 +13,7 @@ from tests.unit.formats.layouts import FORMATS, Content
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import read_lines, read_rows
+from crossdock.reading.formats.file_formats import read_rows, read_rows_at_lines
 from crossdock.reading.formats.leniencies import Leniencies
 
 TWO: list[tuple[str, ...]] = [("1", "2"), ("3", "4")]
@@ -50,7 +50,7 @@ def test_a_declared_leniency_is_read_and_counted(
     leniencies, content = Leniencies(), Content(text.encode())
     frame = pl.concat(delimited_files.read_rows(content, layout, name="f", leniencies=leniencies, _chunk=chunk))
     assert (frame.drop("_line").rows(), str(leniencies)) == (rows, counted)
-    again = pl.concat(read_lines(content, layout, frame["_line"].to_list(), name="f"))
+    again = pl.concat(read_rows_at_lines(content, layout, frame["_line"].to_list(), name="f"))
     assert again.equals(frame)
 
 

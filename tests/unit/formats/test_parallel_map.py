@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.reading.formats.parallel_map import prefetched
+from crossdock.reading.formats.parallel_map import map_in_parallel
 
 
 def broken_after(count: int) -> Iterator[int]:
@@ -26,7 +26,7 @@ def test_results_come_in_the_order_of_their_items() -> None:
             second.set()
         return number
 
-    assert list(prefetched(work, iter(range(20)))) == list(range(20))
+    assert list(map_in_parallel(work, iter(range(20)))) == list(range(20))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
@@ -34,7 +34,7 @@ def test_a_source_that_breaks_does_so_in_its_turn(count: int) -> None:
     """All that came before the fault is given first."""
     given: list[int] = []
     with pytest.raises(ValueError, match="no more"):
-        given.extend(prefetched(lambda number: number, broken_after(count)))  # which keeps what it was given
+        given.extend(map_in_parallel(lambda number: number, broken_after(count)))  # which keeps what it was given
     assert given == list(range(count))
 
 
@@ -48,14 +48,14 @@ def test_work_that_fails_does_so_in_its_turn() -> None:
 
     given: list[int] = []
     with pytest.raises(KeyError, match="three"):
-        given.extend(prefetched(work, broken_after(4)))
+        given.extend(map_in_parallel(work, broken_after(4)))
     assert given == [0, 1, 2]
 
 
 def test_whoever_stops_early_leaves_no_thread() -> None:
     """The generator's end waits for what is under way."""
     before = threading.active_count()
-    found = prefetched(lambda number: number, iter(range(100)))
+    found = map_in_parallel(lambda number: number, iter(range(100)))
     assert next(found) == 0
     found.close()
     assert threading.active_count() == before
@@ -70,7 +70,7 @@ def test_no_more_is_drawn_than_is_worked_on() -> None:
             drawn.append(number)
             yield number
 
-    found = prefetched(lambda number: number, source())
+    found = map_in_parallel(lambda number: number, source())
     for _ in range(10):
         next(found)
     assert len(drawn) <= 10 + 2

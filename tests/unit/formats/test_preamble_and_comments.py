@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import preamble_and_comments
-from crossdock.reading.formats.delimited_files import read_lines, read_rows
+from crossdock.reading.formats import preamble_comments_blank_lines
+from crossdock.reading.formats.decoding_into_record_pieces import Block
+from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.preamble_and_comments import without_comments, without_preamble
-from crossdock.reading.formats.text_decoding import Block
+from crossdock.reading.formats.preamble_comments_blank_lines import without_comments, without_preamble
 
 REPORT = b"""STOCK "OF 2026-11-22
 printed by: |||
@@ -40,7 +40,7 @@ def test_a_preamble_and_comments_are_no_rows(chunk: int, tmp_path: Path) -> None
     layout = DelimitedFormat(delimiter="|", skip_lines=2, comment="#", trailer={"prefix": "TRL|", "count": 1})
     rows = [row for frame in read_rows(path, layout, name="f", _chunk=chunk) for row in frame.rows()]
     assert rows == [("1", "one", 4), ("2", "two\n# not a note", 6), ("3", "three", 8)]
-    picked = [row for frame in read_lines(path, layout, [4, 8], name="f", _chunk=chunk) for row in frame.rows()]
+    picked = [row for frame in read_rows_at_lines(path, layout, [4, 8], name="f", _chunk=chunk) for row in frame.rows()]
     assert picked == [rows[0], rows[2]]
 
 
@@ -99,7 +99,7 @@ def _text(blocks: Iterable[Block]) -> str:
 
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded where comments are looked for, too."""
-    monkeypatch.setattr(preamble_and_comments, "MAX_RECORD_BYTES", 10_000)
+    monkeypatch.setattr(preamble_comments_blank_lines, "MAX_RECORD_BYTES", 10_000)
     path = tmp_path / "file"
     path.write_bytes(b"A,B\n" + b"x" * 1_000_000)
     with pytest.raises(RefusedError, match="a record of more than") as refused:

@@ -19,7 +19,7 @@ from tests.unit.formats.hostile_sheets import ods, xls, xls_number, xlsb, xlsb_n
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
 
@@ -95,7 +95,7 @@ def test_rows_before_the_header_and_empty_ones_at_the_end_are_left_out() -> None
     found = read(data, {**SHEET, "skip_rows": 2, "header": False, "names": ["A", "B"]}, batch_rows=1)
     assert found.rows() == [("0017", "3", 3)]
     content, form = Content(data), layout(**SHEET, skip_rows=1)
-    assert [frame.rows() for frame in read_lines(content, form, [3], name="f")] == [[("0017", "3", 3)]]
+    assert [frame.rows() for frame in read_rows_at_lines(content, form, [3], name="f")] == [[("0017", "3", 3)]]
     assert not looks_cut(content, form)
 
 
@@ -347,7 +347,7 @@ def test_several_sheets_are_one_table() -> None:
     for sheet in ("*", ["Items", 3]):
         assert read(data, {**SHEET, "sheet": sheet}).rows() == wanted
     content, form = Content(data), layout(**SHEET, sheet="*")
-    assert [frame.rows() for frame in read_lines(content, form, [4], name="f")] == [[("0018", 4)]]
+    assert [frame.rows() for frame in read_rows_at_lines(content, form, [4], name="f")] == [[("0018", 4)]]
     with pytest.raises(RefusedError, match="^f:other!A1: the header is not"):
         read(written([["SKU"], ["0017"]], other="visible"), {**SHEET, "sheet": ["Items", "other"]})
 

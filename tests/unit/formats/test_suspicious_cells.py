@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.suspicious_cells import columns_with_lost_zeros, suspicious_cells
+from crossdock.reading.formats.suspicious_cells import lost_zero_warnings, suspicious_cells
 
 
 def frame(*cells: str | None) -> pl.DataFrame:
@@ -118,7 +118,7 @@ def test_accents_that_are_characters_of_their_own_are_found(word: str) -> None:
 def test_numbers_that_may_have_lost_their_zeros_are_found() -> None:
     """A few are shorter than all others, and none begins with a zero."""
     whole = [f"40063813339{number:02}" for number in range(60)]
-    assert list(columns_with_lost_zeros(frame(*whole), ["A"])) == []
-    assert list(columns_with_lost_zeros(frame(*whole, "0063813339310"), ["A"])) == []
-    (found,) = columns_with_lost_zeros(frame(*whole, "63813339310"), ["A"])
+    assert list(lost_zero_warnings(frame(*whole), ["A"])) == []
+    assert list(lost_zero_warnings(frame(*whole, "0063813339310"), ["A"])) == []
+    (found,) = lost_zero_warnings(frame(*whole, "63813339310"), ["A"])
     assert found == "column 'A': 1 of 61 numbers are shorter than 13 digits; zeros may be lost"

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.text_decoding import (
+from crossdock.reading.formats.decoding_into_record_pieces import (
     DecodingError,
     Piece,
-    as_text,
     count_byte,
+    decode_up_to_invalid_byte,
     decoded_pieces,
-    records_at,
+    records_at_lines,
     split_last_record,
     split_piece,
 )
@@ -52,12 +52,12 @@ def test_records_are_found_at_their_lines(records: list[bytes], chunk: int) -> N
     """Each second one is asked for, and is whole."""
     lines = [1 + sum(record.count(b"\n") for record in records[:number]) for number in range(len(records))]
     stream = io.BytesIO(b"".join(records))
-    assert list(records_at(stream, "utf-8", '"', iter(lines[::2]), name="f", chunk=chunk)) == records[::2]
+    assert list(records_at_lines(stream, "utf-8", '"', iter(lines[::2]), name="f", chunk=chunk)) == records[::2]
 
 
 def test_text_ends_before_the_record_with_a_wrong_byte() -> None:
     """The byte and its place are given; the records before it are whole."""
-    text, fault = as_text(Piece(3, b"a,b\nc,\xff\nd\n", 3), '"')
+    text, fault = decode_up_to_invalid_byte(Piece(3, b"a,b\nc,\xff\nd\n", 3), '"')
     assert text == "a,b\n"
     assert fault
     assert (fault.line, fault.column, fault.byte) == (4, 3, 0xFF)

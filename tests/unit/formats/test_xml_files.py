@@ -15,7 +15,7 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import xml_files
-from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
+from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 
 ORDERS = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- of the warehouse -->
@@ -65,10 +65,10 @@ def test_declared_values_become_rows(monkeypatch: pytest.MonkeyPatch, chunk: int
         assert frame.rows() == ROWS
         assert frame.schema == {**dict.fromkeys(COLUMNS, pl.String), "_line": pl.UInt64}
     content = Content(data)
-    assert pl.concat(read_lines(content, layout(**FORM), [2], name="f")).rows() == ROWS[1:2]
+    assert pl.concat(read_rows_at_lines(content, layout(**FORM), [2], name="f")).rows() == ROWS[1:2]
     assert all(frame.height == 1 for frame in read_rows(content, layout(**FORM), name="f", batch_rows=1))
     assert not looks_cut(content, layout(**FORM))
-    assert reader_of(layout(**FORM)).places(layout(**FORM), ["CITY"], 1) == {"CITY": "Address/City"}
+    assert reader_of(layout(**FORM)).describe_cell_places(layout(**FORM), ["CITY"], 1) == {"CITY": "Address/City"}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connections import Connection
-from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
+from crossdock.services.inbox.webhook_verification_and_parsing import WebhookEndpoint
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, signed_headers
 
 SCHEME = WebhookScheme()

@@ -22,7 +22,7 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints_by_connection
+from crossdock.services.inbox.webhook_verification_and_parsing import MOST_HINTS, endpoints_by_connection
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock

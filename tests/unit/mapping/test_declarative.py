@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.declarative_streams import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
-from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair, first_matching_filter
+from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.resources import Reference
 from crossdock.values.record_keys import key_text
-from crossdock.values.records import RawBatch, Record, with_paths
+from crossdock.values.records import RawBatch, Record, with_path_columns
 
 FORMS: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Form])
 
@@ -317,7 +317,7 @@ LINES = {"items": {"of": "cart.lines", "each": {"sku": "product.sku", "price": {
 
 
 def json_record(item: Any) -> Record:
-    (row,) = with_paths(RawBatch.json([item], source="/orders").load().drop("_line"), ["cart.lines"]).to_dicts()
+    (row,) = with_path_columns(RawBatch.json([item], source="/orders").load().drop("_line"), ["cart.lines"]).to_dicts()
     return Record("K", (row,), "/orders", (1,))
 
 
@@ -491,7 +491,9 @@ def test_other_times_need_a_format(text: str) -> None:
 def of_json(item: Any, forms: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
     """What a map makes of one JSON object, and what it counts."""
     compiled = RecordMap(FORMS.validate_python(forms))
-    rows = with_paths(RawBatch.json([item], source="page").load(), compiled.columns).drop("_line").rows(named=True)
+    rows = (
+        with_path_columns(RawBatch.json([item], source="page").load(), compiled.columns).drop("_line").rows(named=True)
+    )
     made = record(*rows)
     return compiled(made), made.parts
 

@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.errors import RecordError
 from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check_lookups_and_joins, joined_row_place
-from crossdock.reading.sources.joined_rows import PROBLEMS, Problem
+from crossdock.reading.sources.file_lookups_and_joins import PROBLEMS, Problem
 from crossdock.values.records import REASONS, Record
 
 LOOKUPS = {"store": Lookup(source="stores", on={"STORE": "ID"})}

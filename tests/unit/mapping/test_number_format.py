@@ -41,7 +41,7 @@ def test_every_number_is_read_exactly_in_every_format(
     assume(mark != thousands)
     text = written(number, mark, thousands, sign)
     padded = text.rstrip("-)") + "0" * zeros + text[len(text.rstrip("-)")) :]
-    assert NumberFormat(mark, thousands, sign).decimal(f"{before}{padded}{after}") == number
+    assert NumberFormat(mark, thousands, sign).parse_decimal(f"{before}{padded}{after}") == number
 
 
 @given(NUMBERS, MARKS, THOUSANDS, SIGNS, MARKS, THOUSANDS, SIGNS)
@@ -59,7 +59,7 @@ def test_a_number_of_another_format_is_refused_or_the_same(
     assume(other_mark != other_thousands)
     text = written(number, mark, thousands, sign)
     try:
-        found = NumberFormat(other_mark, other_thousands, other_sign).decimal(text)
+        found = NumberFormat(other_mark, other_thousands, other_sign).parse_decimal(text)
     except ValueError:
         return
     # four digits after a mark are never a group of three, so a mark is never taken for the other one
@@ -71,7 +71,7 @@ def test_rounding_is_that_of_decimal(number: Decimal, way: Rounding) -> None:
     """Digits after the fourth are rounded as declared, exactly."""
     modes = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
     expected = number.quantize(Decimal("0.0001"), modes[way])
-    assert NumberFormat(round=way).decimal(f"{number:f}") == expected
+    assert NumberFormat(round=way).parse_decimal(f"{number:f}") == expected
 
 
 @given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 6), THOUSANDS)
@@ -79,7 +79,7 @@ def test_a_whole_number_may_have_zeros_after_the_mark(number: int, zeros: int, t
     """They are no loss."""
     mark: DecimalMark = "," if thousands == "." else "."
     text = f"{number:,}".replace(",", thousands or "") + mark + "0" * zeros
-    read = NumberFormat(mark, thousands).integer(text)
+    read = NumberFormat(mark, thousands).parse_integer(text)
     assert (read, type(read)) == (number, int)
 
 
@@ -173,7 +173,7 @@ def test_any_text_is_read_or_refused(text: str, mark: DecimalMark, thousands: Th
     """What is read has at most 15 and 4 digits."""
     assume(mark != thousands)
     try:
-        number = NumberFormat(mark, thousands, sign).decimal(text)
+        number = NumberFormat(mark, thousands, sign).parse_decimal(text)
     except ValueError:
         return
     exponent = number.as_tuple().exponent
@@ -190,14 +190,14 @@ def test_implied_decimals_and_overpunched_signs_are_read_exactly(units: int, dec
     minus = "-" if units < 0 else ""
     text = {"leading": f"{minus}{digits}", "trailing": f"{digits}{minus}"}.get(sign, punched)
     expected = Decimal(units).scaleb(-decimals)
-    assert NumberFormat(sign=sign, decimals=decimals).decimal(text) == expected
+    assert NumberFormat(sign=sign, decimals=decimals).parse_decimal(text) == expected
 
 
 @pytest.mark.parametrize("text", ["12.34", "1234.", "", "-", "12 34", "1234-", "\u0661"])
 def test_implied_decimals_are_digits_alone(text: str) -> None:
     """A mark shows that the sender writes decimals otherwise."""
     with pytest.raises(ValueError, match="is not a number with digits alone, 2 of them decimals"):
-        NumberFormat(decimals=2).decimal(text)
+        NumberFormat(decimals=2).parse_decimal(text)
 
 
 @given(
@@ -209,9 +209,9 @@ def test_a_factor_multiplies_exactly_or_is_refused(number: Decimal, factor: Deci
         exact = number * factor
         expected = exact.quantize(Decimal("0.0001"), ROUND_HALF_UP)
     text = f"{number:f}"
-    assert NumberFormat(factor=factor, round="half_up").decimal(text) == expected
+    assert NumberFormat(factor=factor, round="half_up").parse_decimal(text) == expected
     if exact == expected:
-        assert NumberFormat(factor=factor).decimal(text) == exact
+        assert NumberFormat(factor=factor).parse_decimal(text) == exact
     else:
         with pytest.raises(ValueError, match="more than 4 digits after"):
-            NumberFormat(factor=factor).decimal(text)
+            NumberFormat(factor=factor).parse_decimal(text)

@@ -20,7 +20,7 @@ from crossdock.migration.sign_off import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves
-from crossdock.pacing.forecast import Forecast
+from crossdock.pacing.request_duration_forecast import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
 from crossdock.state.tables.file_intake import FileFacts
@@ -117,12 +117,12 @@ class LoadedMigration:
         return [wave_status(tx, self.project, self.migration(tx), wave) for wave in numbered_waves(self.project)]
 
     def obstacles(self) -> Sequence[Obstacle]:
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             scopes: dict[str, Scope] = self.project.scope_by_stream
             return list(obstacles(tx, self.migration(tx), self.waves(tx), scopes, self.now))
 
     def report(self, accepted: str | None = None, **changes: Any) -> Document:
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             migration = structs.replace(self.migration(tx), **changes)
             signature = Signature("bob", LATER, accepted)
             return sign_off_report(tx, self.project, migration, self.waves(tx), self.now.sources, signature)

@@ -14,7 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.migration.column_profile import EXAMPLES, FINDINGS, SHOWN, ColumnProfile, packed_place, profile_columns
+from crossdock.migration.column_profile import (
+    EXAMPLES,
+    FINDINGS,
+    SHOWN,
+    ColumnProfile,
+    pack_source_and_line,
+    profile_columns,
+)
 
 CELLS = st.one_of(
     st.none(),
@@ -34,7 +41,7 @@ COLUMN = st.lists(CELLS, max_size=40)
 
 def profile(cells: Sequence[str | None], first_line: int = 1, source: str = "f.csv") -> ColumnProfile:
     lines = pl.DataFrame({"line": range(first_line, first_line + len(cells))}, schema={"line": pl.UInt64})
-    places = lines.select(packed_place(0, pl.col("line"))).to_series()
+    places = lines.select(pack_source_and_line(0, pl.col("line"))).to_series()
     return profile_columns(pl.DataFrame({"A": cells}, schema={"A": pl.String}), places, [source])["A"]
 
 
@@ -111,7 +118,7 @@ def test_rows_may_be_divided_anywhere(cells: list[str | None], cuts: list[int]) 
     """The profiles of parts, added up, are the profile of the whole."""
     whole, parts, start = profile(cells), ColumnProfile(), 0
     for end in [*sorted(min(cut, len(cells)) for cut in cuts), len(cells)]:
-        parts.add(profile(cells[start:end], start + 1))
+        parts.merge(profile(cells[start:end], start + 1))
         start = end
     assert facts(parts) == facts(whole)
 

@@ -18,8 +18,8 @@ def hashes(numbers: range) -> pl.Series:
 @pytest.mark.parametrize("number", [0, 1, 2, EXACT - 1, EXACT])
 def test_few_values_are_counted_exactly(number: int) -> None:
     """Up to the bound, also if all of them come twice."""
-    count = DistinctCount.of_hashes(hashes(range(number)))
-    count.add(DistinctCount.of_hashes(hashes(range(number))))
+    count = DistinctCount.from_hashes(hashes(range(number)))
+    count.merge(DistinctCount.from_hashes(hashes(range(number))))
     assert (count.estimate, count.more) == (number, False)
 
 
@@ -28,8 +28,8 @@ def test_many_values_are_estimated(number: int) -> None:
     """Within four standard errors, and no matter how they are divided; the memory is that of the bound."""
     count = DistinctCount()
     for start in range(0, number, 7_000):
-        count.add(DistinctCount.of_hashes(hashes(range(start, min(start + 9_000, number)))))
+        count.merge(DistinctCount.from_hashes(hashes(range(start, min(start + 9_000, number)))))
     assert count.more
     assert len(count.smallest) == EXACT
-    assert count.estimate == DistinctCount.of_hashes(hashes(range(number))).estimate
+    assert count.estimate == DistinctCount.from_hashes(hashes(range(number))).estimate
     assert abs(count.estimate - number) <= 4 * number // 90  # the standard error is 1 / sqrt(EXACT), about 1 / 90

@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.unit.migration.test_load_duration import at, config
 from tests.unit.state.samples import AT
 
-from crossdock.migration.load import pause_reason
+from crossdock.migration.wave_loading import pause_reason
 from crossdock.state import Migration
 
 MIGRATION = Migration(1, "acme", AT, "Ann", None, None, None, None, None, None, None, None)

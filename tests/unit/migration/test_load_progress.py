@@ -8,13 +8,13 @@ from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.load_progress import SHOWN_EVERY_S, DeliveryRate, LoadProgress, WaveCounts, WaveProgress
 from crossdock.migration.waves import NumberedWave
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 CONFIG = MigrationConfig.model_validate({"waves": {"lots": {"streams": ["wms.lots"]}}})
 LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())
 
 
-class Listener(Silent):
+class Listener(SilentProgress):
     def __init__(self) -> None:
         self.seen: list[WaveProgress] = []
 

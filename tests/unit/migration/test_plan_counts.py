@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.report_page import dead_letter, waiting
 
-from crossdock.migration.plan_counts import EXAMPLES, PlanCounts
+from crossdock.migration.planned_outcome_counts import EXAMPLES, PlanCounts
 from crossdock.state import RecordIdentity, Scope
 from crossdock.values.records import Record
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 SCOPES = {"wms.invoices": Scope("platform", "invoice", "wms"), "wms.customers": Scope("platform", "customer", "wms")}
 
@@ -35,8 +35,8 @@ def test_a_reference_will_not_resolve_for_a_reason() -> None:
         listener.waiting(waiting(number))
     found = decisions.streams["wms.invoices"]
     assert dict(found.missing["customer", "wms"]) == {"C1": 1, "C2": 1, "C3": 2}
-    assert (found.waiting, found.is_open) == (4, True)
-    why = [decisions.reason_missing(("customer", "wms", key)) for key in ("C1", "C2", "C3")]
+    assert (found.waiting, found.has_open_records) == (4, True)
+    why = [decisions.missing_parent_reason(("customer", "wms", key)) for key in ("C1", "C2", "C3")]
     assert why == ["rejected", "waiting", "not read"]
 
 

@@ -16,7 +16,7 @@ def test_a_report_tells_what_was_moved(ready: LoadedMigration) -> None:
     """People, waves with gates, runs with tallies, totals, hashes of sources and files."""
     with ready.state.begin() as tx:
         approval = WaveApproval("customers", LATER, "cy", OpenCounts(rejected=1))
-        tx.migrations.approve(ready.migration_id, approval)
+        tx.migrations.approve_wave(ready.migration_id, approval)
     report = ready.report()
     facts = report["migration"]
     assert (facts["name"], facts["tenant"], facts["started_by"], facts["signed_off_by"]) == (
@@ -48,7 +48,7 @@ def test_a_report_lists_exceptions_without_keys(ready: LoadedMigration) -> None:
         tx.migrations.mark_reconciled(ready.migration_id, kept)
         letters = [dead_letter(n, stream="wms.products", key=f"key-canary-{n}") for n in range(1, PLACES + 3)]
         tx.dead_letters.put(letters, run_id=1, at=AT)
-        tx.dead_letters.drop("wms.products", [2])
+        tx.dead_letters.mark_dropped("wms.products", [2])
         tx.waiting_records.put(
             [waiting(n, stream="wms.products", key=f"key-canary-{n}") for n in (7, 8)], run_id=1, at=AT
         )

@@ -23,8 +23,8 @@ def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:
 def profiled(*batches: RawBatch) -> SourceProfile:
     made = SourceProfile()
     for each in batches:
-        made.add(each)
-    made.finish()
+        made.add_batch(each)
+    made.profile_held_rows()
     return made
 
 

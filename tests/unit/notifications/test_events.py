@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,8 +14,8 @@ from msgspec import structs
 
 from crossdock.errors import RefusedError
 from crossdock.printable import printable
-from crossdock.services.notifications import events
-from crossdock.services.notifications.events import (
+from crossdock.services.notifications import run_events_and_messages
+from crossdock.services.notifications.run_events_and_messages import (
     Event,
     RunOverdue,
     RunWaiting,
@@ -73,7 +74,7 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
 )
 def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
     """A run without news has none; an unfinished run failed; a better one after a bad one is a recovery."""
-    assert kinds_of_event(structs.replace(GOOD, **changes)) == expected
+    assert kinds_of_event(replace(GOOD, **changes)) == expected
 
 
 def test_an_overdue_run_is_late() -> None:
@@ -82,10 +83,10 @@ def test_an_overdue_run_is_late() -> None:
 
 def test_the_text_about_a_failed_run() -> None:
     """Job, outcome and date; then the error, the numbers, and the command for details."""
-    bad = structs.replace(
+    bad = replace(
         GOOD, status="failed", messages=failed("wms: cannot be reached\n  look at the tunnel"), previous="incomplete"
     )
-    message = events.compose_message(bad, {"failed"}, AT)
+    message = run_events_and_messages.compose_message(bad, {"failed"}, AT)
     assert message.subject == "nightly failed (2026-03-14)"
     assert message.lines == (
         "Job nightly failed for 2026-03-14.",
@@ -102,39 +103,40 @@ def test_the_text_about_a_failed_run() -> None:
 @pytest.mark.parametrize(
     ("event", "subject"),
     [
-        (structs.replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
-        (structs.replace(GOOD, status="degraded", open=SIX), "nightly completed with open records (2026-03-14)"),
-        (structs.replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
+        (replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
+        (replace(GOOD, status="degraded", open=SIX), "nightly completed with open records (2026-03-14)"),
+        (replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
         (
-            structs.replace(GOOD, status="degraded", open=SIX, previous="failed"),
+            replace(GOOD, status="degraded", open=SIX, previous="failed"),
             "nightly recovered with open records (2026-03-14)",
         ),
         (LATE, "nightly is running late (2026-03-14)"),
     ],
 )
 def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
-    assert events.compose_message(event, kinds_of_event(event), AT).subject == subject
+    assert run_events_and_messages.compose_message(event, kinds_of_event(event), AT).subject == subject
 
 
 def test_the_text_about_open_records() -> None:
     """It says how many are open, by state."""
-    degraded = structs.replace(GOOD, status="degraded", open=SIX)
+    degraded = replace(GOOD, status="degraded", open=SIX)
     assert (
-        events.compose_message(degraded, {"degraded"}, AT).lines[1] == "Open records: 4 rejected, 1 waiting, 1 in doubt"
+        run_events_and_messages.compose_message(degraded, {"degraded"}, AT).lines[1]
+        == "Open records: 4 rejected, 1 waiting, 1 in doubt"
     )
 
 
 def test_the_text_about_an_overdue_run() -> None:
     """Each time is shown in its own time zone."""
     late = structs.replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
-    lines = events.compose_message(late, {"late"}, AT).lines
+    lines = run_events_and_messages.compose_message(late, {"late"}, AT).lines
     assert lines[1:] == ("Expected end: 2026-03-15 07:00:00Z", "Deadline: 2026-07-01 06:00:00+02:00")
 
 
 def test_the_payload() -> None:
     """It has the selected kinds, the most severe one as type, and each fact as JSON."""
-    ended = structs.replace(GOOD, status="degraded", open=SIX, previous="failed")
-    message = events.compose_message(ended, {"recovered", "degraded"}, AT)
+    ended = replace(GOOD, status="degraded", open=SIX, previous="failed")
+    message = run_events_and_messages.compose_message(ended, {"recovered", "degraded"}, AT)
     payload = exact_json.loads(exact_json.dumps(message.payload))
     assert payload == {
         "type": "night.degraded",
@@ -157,14 +159,14 @@ def test_the_payload() -> None:
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"
-    assert events.compose_message(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
+    assert run_events_and_messages.compose_message(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
 
 
 @given(job=st.text(), error=st.text(), run_id=st.none() | st.integers(min_value=1))
 def test_messages_are_short_and_printable(job: str, error: str, run_id: int | None) -> None:
     """Any job and error make few short printable lines and JSON below 20 kB."""
-    message = events.compose_message(
-        structs.replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
+    message = run_events_and_messages.compose_message(
+        replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
     )
     assert len(message.lines) <= 11
     for line in (message.subject, *message.lines):
@@ -177,21 +179,28 @@ def test_messages_are_short_and_printable(job: str, error: str, run_id: int | No
 def test_a_long_error_is_cut() -> None:
     """`crossdock show` prints the rest."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = events.compose_message(structs.replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
+    lines = run_events_and_messages.compose_message(
+        replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT
+    ).lines
     assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_the_code_of_a_long_error_stays() -> None:
     """People look it up."""
     messages = (RunMessage.of_error("wms.items", RefusedError("x" * 1000, code="file_damaged")),)
-    first = events.compose_message(structs.replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
+    first = run_events_and_messages.compose_message(
+        replace(GOOD, status="failed", messages=messages), {"failed"}, AT
+    ).lines[1]
     assert first.endswith("xx... [file_damaged]")
     assert len(first) == 300
 
 
 def test_ids_are_unique() -> None:
     """Receivers drop messages with repeated ids."""
-    assert events.compose_message(GOOD, {"failed"}, AT).id != events.compose_message(GOOD, {"failed"}, AT).id
+    assert (
+        run_events_and_messages.compose_message(GOOD, {"failed"}, AT).id
+        != run_events_and_messages.compose_message(GOOD, {"failed"}, AT).id
+    )
 
 
 DUE = AT
@@ -210,7 +219,7 @@ def test_a_run_that_has_not_started_is_late() -> None:
 def test_the_events_of_many_tenants_are_one_message() -> None:
     """The worst first, a line each, and what is too much for people is in the data."""
     run = ScheduledRunEnded("nightly", date(2026, 11, 24), AT, 7, "failed", 1.0, 8, failed("wms: no route\nhint"), None)
-    degraded = structs.replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
+    degraded = replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
     events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
     events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
     message = compose_group_message(events, 300, AT)
@@ -238,7 +247,7 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
 
 def test_a_warning_that_is_cut_keeps_its_code() -> None:
     """As an error does: people look up what it means by it."""
-    warned = structs.replace(GOOD, messages=(RunMessage("warning", "wms.lots", "x" * 400, "snapshot_differs"),))
+    warned = replace(GOOD, messages=(RunMessage("warning", "wms.lots", "x" * 400, "snapshot_differs"),))
     (line,) = (each for each in compose_message(warned, ["degraded"], AT).lines if each.startswith("Warning: "))
     assert line.endswith("xxx... [snapshot_differs]")
     assert len(line) == 300
@@ -246,9 +255,7 @@ def test_a_warning_that_is_cut_keeps_its_code() -> None:
 
 def test_an_error_without_a_text_is_told() -> None:
     """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
-    ended = structs.replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
+    ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
     (line,) = compose_group_message([("acme", ended)], 1, AT).lines[1:]
     assert line.endswith("2026-03-14. an error without a text; no disk")
-    assert (
-        "an error without a text" in compose_message(structs.replace(ended, messages=failed("")), ["failed"], AT).lines
-    )
+    assert "an error without a text" in compose_message(replace(ended, messages=failed("")), ["failed"], AT).lines

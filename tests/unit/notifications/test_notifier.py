@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel
 
 MAIL = "host: mail.example.com, port: 587, tls: starttls, sender: sync@example.com"
@@ -29,7 +29,7 @@ def load(tmp_path: Path, text: str) -> NotifyConfig:
     path = tmp_path / "c.yaml"
     path.write_text("notify:\n  " + text.replace("\n", "\n  "), encoding="utf-8")
     document = config_file.read(path)
-    return document.check(Job, document.data).notify
+    return document.validated_as_model(Job, document.data).notify
 
 
 @pytest.mark.parametrize(

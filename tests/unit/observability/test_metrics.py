@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from crossdock.services.notifications.events import Status
-from crossdock.services.observability.metrics import Metrics
+from crossdock.services.notifications.run_events_and_messages import Status
+from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import OpenCounts
 
@@ -63,10 +63,10 @@ def test_a_running_loop_is_alive(clock: ManualClock, metrics: Metrics) -> None:
 def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:
     """Parts that are not usable are named on one line."""
     assert metrics.readiness() == (False, "not ready; config: not read yet; state: not opened yet")
-    metrics.report_part_status("config")
-    metrics.report_part_status("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
+    metrics.report_component_status("config")
+    metrics.report_component_status("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
     assert metrics.readiness() == (False, "not ready; state: sqlite:///x.db: is locked wait\\x1b for\\ud800 it")
-    metrics.report_part_status("state")
+    metrics.report_component_status("state")
     assert metrics.readiness() == (True, "ready")
 
 
@@ -122,18 +122,18 @@ def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
     assert read(metrics)["running"] == {("nightly",): 0}
     assert read(metrics)["next_due_timestamp_seconds"] == {("nightly",): NOW}
     assert set(read(metrics)["nights_total"].values()) == {0}
-    metrics.run_began("nightly")
+    metrics.record_run_start("nightly")
     clock.advance(90)
     metrics.count_requests(10, 2)
     metrics.count_requests(5)
     metrics.count_records("wms.lots", {"read": 7, "rejected": 0})
     metrics.count_records("wms.lots", {"read": 1, "rejected": 1})
-    metrics.set_allowance(tokens=12.5, rate_per_s=166.6, burst=2000)
+    metrics.set_request_allowance(tokens=12.5, rate_per_s=166.6, burst=2000)
     running = read(metrics)
     assert running["running"] == {("nightly",): 1}
     assert running["started_timestamp_seconds"] == {("nightly",): NOW}
     assert "night_seconds" not in running
-    metrics.run_ended("nightly", "done", 90.0)
+    metrics.record_run_end("nightly", "done", 90.0)
     metrics.set_next_due("nightly", AT.replace(day=16))
     ended = read(metrics)
     assert ended["running"] == {("nightly",): 0}
@@ -151,11 +151,11 @@ def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
 
 def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> None:
     """The running one stays running, and the duration is that of the last run."""
-    metrics.run_began("nightly")
-    metrics.run_ended("nightly", "done", 30.0)
-    metrics.run_began("nightly")
+    metrics.record_run_start("nightly")
+    metrics.record_run_end("nightly", "done", 30.0)
+    metrics.record_run_start("nightly")
     clock.advance(10)
-    metrics.run_ended("nightly", "skipped", 0.0)
+    metrics.record_run_end("nightly", "skipped", 0.0)
     found = read(metrics)
     assert found["running"] == {("nightly",): 1}
     assert found["night_seconds"] == {("nightly",): 30}
@@ -166,9 +166,9 @@ def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> No
 @pytest.mark.parametrize("status", ["failed", "incomplete", "degraded"])
 def test_an_unsuccessful_run_is_no_success(clock: ManualClock, metrics: Metrics, status: Status) -> None:
     """The time of the last success stays."""
-    metrics.run_ended("nightly", "done", 5.0)
+    metrics.record_run_end("nightly", "done", 5.0)
     clock.advance(86_400)
-    metrics.run_ended("nightly", status, 5.0)
+    metrics.record_run_end("nightly", status, 5.0)
     assert read(metrics)["last_success_timestamp_seconds"] == {("nightly",): NOW}
     assert read(metrics)["running"] == {("nightly",): 0}
 
@@ -194,7 +194,7 @@ HOSTILE = 'a\\"} 1\n# TYPE x counter\ncrossdock_requests_total 99\r\\n\u2028\x00
 
 def test_a_hostile_name_stays_a_name(metrics: Metrics) -> None:
     """It adds no line and no label, and is read back unchanged."""
-    metrics.run_began(HOSTILE)
+    metrics.record_run_start(HOSTILE)
     metrics.count_records(HOSTILE, {HOSTILE: 3})
     name = HOSTILE.replace("\ud800", "\\ud800")
     found = read(metrics)
@@ -241,7 +241,7 @@ def test_the_library_is_imported_on_demand() -> None:
     code = (
         "import sys\nfrom crossdock.values.clock import SystemClock\n"
         "from crossdock.services.observability import health\n"
-        "from crossdock.services.observability.metrics import Metrics\n"
+        "from crossdock.services.observability.health_and_metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.services.observability.trace_export import enabling_variable
+from crossdock.services.observability.optional_trace_export import enabling_variable
 
 TRACES, ALL = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.allowances import allowance, configured
 
-from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders, read
+from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock
 
@@ -35,7 +35,7 @@ def test_the_reserve_stays_unspent() -> None:
 def test_live_requests_find_a_token_during_a_batch() -> None:
     """While a batch waits, a live request that shares its bucket does not."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of_estimate(configured(10, 100)))
+    store = MemoryStore(clock, BucketState.from_estimate(configured(10, 100)))
     batch, live = Allowance(clock, store), Allowance(clock, store, priority="live")
     assert len(batch.take(1000)) == 98
     assert batch.wait_s() > 0
@@ -45,7 +45,7 @@ def test_live_requests_find_a_token_during_a_batch() -> None:
 def test_jobs_share_fairly() -> None:
     """Two batches that always want more get the same, within one token."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of_estimate(configured(100, 100)))
+    store = MemoryStore(clock, BucketState.from_estimate(configured(100, 100)))
     pacers, got = [Allowance(clock, store) for _ in range(2)], [0, 0]
     for pacer in pacers:
         pacer.take(50)
@@ -80,7 +80,7 @@ def test_the_level_is_carried_over_to_the_next_run() -> None:
     first.take(1000)
     clock.advance(1.001)
     now = clock.now().timestamp()
-    second = Allowance(clock, MemoryStore(clock, first.bucket_state.carried_over(now, configured(10, 100))))
+    second = Allowance(clock, MemoryStore(clock, first.bucket_state.carried_to_next_run(now, configured(10, 100))))
     assert len(second.take(1000)) == 10
 
 
@@ -88,7 +88,9 @@ def test_a_wall_clock_set_back_does_not_stall() -> None:
     """An instant far ahead in the state is capped at the time that an empty bucket needs to fill."""
     clock = ManualClock()
     ahead = BucketState(Bucket(10, 100, clock.now().timestamp() + 1e6), configured(10, 100))
-    pacer = Allowance(clock, MemoryStore(clock, ahead.carried_over(clock.now().timestamp(), configured(10, 100))))
+    pacer = Allowance(
+        clock, MemoryStore(clock, ahead.carried_to_next_run(clock.now().timestamp(), configured(10, 100)))
+    )
     assert pacer.wait_s() <= 10.2
 
 
@@ -97,31 +99,31 @@ def test_a_configured_limit_is_not_exceeded() -> None:
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
     answer(pacer, clock, list(pacer.take(1)), RateHeaders("draft10", 5000, 6000, 50.0))
-    assert (pacer.estimate.rate_per_s, pacer.estimate.burst) == (10, 100)
+    assert (pacer.limit_estimate.rate_per_s, pacer.limit_estimate.burst) == (10, 100)
     answer(pacer, clock, list(pacer.take(1)), RateHeaders("draft10", 3, 40, 5.0))
-    assert (pacer.estimate.rate_per_s, pacer.estimate.burst) == (5, 40)
+    assert (pacer.limit_estimate.rate_per_s, pacer.limit_estimate.burst) == (5, 40)
     assert pacer.bucket_state.bucket.level(clock.now().timestamp()) <= 4
 
 
 def test_a_reported_limit_is_adopted_at_once() -> None:
     """One answer reports rate, burst and level of an unknown bucket."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryStore(clock, BucketState.of_estimate(LimitEstimate())))
+    pacer = Allowance(clock, MemoryStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.tokens is None
     headers = {"ratelimit-policy": '"a";q=600;w=60', "ratelimit": '"a";r=100;t=1'}
     answer(pacer, clock, list(pacer.take(1)), read(headers))
-    assert pacer.estimate == LimitEstimate(10, "reported", 600, "reported")
+    assert pacer.limit_estimate == LimitEstimate(10, "reported", 600, "reported")
     assert pacer.bucket_state.bucket.tokens(clock.now().timestamp()) == 100
 
 
 def test_an_estimate_is_shared() -> None:
     """What one of two users of a bucket learns, the other knows with its next token."""
     clock = ManualClock()
-    store = MemoryStore(clock, BucketState.of_estimate(LimitEstimate()))
+    store = MemoryStore(clock, BucketState.from_estimate(LimitEstimate()))
     one, other = Allowance(clock, store), Allowance(clock, store)
     answer(one, clock, list(one.take(1)), RateHeaders("draft10", 99, 100, 10.0))
     other.take(1)
-    assert other.estimate == one.estimate
+    assert other.limit_estimate == one.limit_estimate
 
 
 def test_a_request_without_an_answer_is_no_longer_in_flight() -> None:
@@ -130,7 +132,7 @@ def test_a_request_without_an_answer_is_no_longer_in_flight() -> None:
     pacer = allowance(clock, 10, 100)
     (one,) = pacer.take(1)
     (other,) = pacer.take(1)
-    pacer.record_lost(one)
+    pacer.record_unanswered(one)
     pacer.record_answer(other, accepted=True)
     (last,) = pacer.take(1)
     assert (one.others, other.others, last.others, last.number) == (0, 1, 0, 3)
@@ -180,6 +182,6 @@ def test_random_answers_neither_flood_nor_stall(
 def test_an_unknown_limit_starts_with_few_requests() -> None:
     """While the limit is unknown few requests are in flight, since all of them are refused if the bucket is empty."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryStore(clock, BucketState.of_estimate(LimitEstimate())))
+    pacer = Allowance(clock, MemoryStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.bucket_state.bucket.burst == UNLIMITED
     assert 1 <= pacer.free_slots(0) <= 8

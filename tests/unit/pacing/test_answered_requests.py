@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.answered_requests import LOWEST_PER_S, BucketSample
+from crossdock.pacing.answered_request_samples import LOWEST_PER_S, BucketSample
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from crossdock.pacing.answered_requests import LOWEST_PER_S, BucketSample
 )
 def test_rate_since(later: BucketSample, rate: float) -> None:
     """Tokens gained: those accepted, and those that the level has risen by."""
-    assert later.rate_since(BucketSample(0, 100)) == rate
+    assert later.refill_rate_since(BucketSample(0, 100)) == rate

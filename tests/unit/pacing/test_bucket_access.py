@@ -12,7 +12,7 @@ from crossdock.testing.manual_clock import ManualClock
 
 def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketAccess]:
     clock = ManualClock()
-    return clock, BucketAccess(clock, MemoryStore(clock, BucketState.of_estimate(estimate)))
+    return clock, BucketAccess(clock, MemoryStore(clock, BucketState.from_estimate(estimate)))
 
 
 def test_its_present_follows_the_clock() -> None:

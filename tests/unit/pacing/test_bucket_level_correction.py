@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import LevelTracker
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
@@ -23,7 +23,7 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.of_estimate(estimate)))
+        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.from_estimate(estimate)))
         self.tracker = LevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
 
     def take(self, count: int) -> int:
@@ -96,7 +96,7 @@ def test_a_reported_level_is_adopted_if_it_differs(remaining: float, level: floa
     first = bench.take(50)
     bench.read(remaining, first + 49)
     assert bench.level == pytest.approx(level, abs=1.01)
-    assert bench.tracker.has_reports(bench.clock.monotonic())
+    assert bench.tracker.has_trusted_reports(bench.clock.monotonic())
 
 
 def test_levels_that_leap_are_ignored() -> None:
@@ -105,7 +105,7 @@ def test_levels_that_leap_are_ignored() -> None:
     for n in range(12):
         bench.clock.advance(0.5)
         bench.read(100 * (n % 2), bench.take(1))
-    assert not bench.tracker.has_reports(bench.clock.monotonic())
+    assert not bench.tracker.has_trusted_reports(bench.clock.monotonic())
     assert bench.level > 90
 
 

@@ -10,9 +10,9 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
-from crossdock.pacing.allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.request_allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock
 
@@ -35,7 +35,7 @@ class Reduced(Client):
 
 
 def full(clock: Time) -> MemoryStore:
-    return MemoryStore(clock, BucketState.of_estimate(configured(RATE, BURST)))
+    return MemoryStore(clock, BucketState.from_estimate(configured(RATE, BURST)))
 
 
 def empty(clock: Time) -> MemoryStore:
@@ -104,25 +104,25 @@ def test_a_burst_that_is_unknown_is_reduced_to_a_second() -> None:
     clock = ManualClock()
     reduced = BucketShare(clock, lambda: 10)
     whole = LimitEstimate(RATE, "documented").bucket()
-    assert reduced.available(500, whole, whole.level(0.0)) == 10
+    assert reduced.available_tokens(500, whole, whole.level(0.0)) == 10
     reduced.take(10)
-    assert reduced.available(500, whole, whole.level(0.0)) == 0
+    assert reduced.available_tokens(500, whole, whole.level(0.0)) == 0
     assert reduced.wait_s(whole, whole.level(0.0)) == pytest.approx(0.1)
     clock.advance(0.1)
-    assert reduced.available(500, whole, whole.level(0.0)) == 1
+    assert reduced.available_tokens(500, whole, whole.level(0.0)) == 1
 
 
 def test_it_begins_with_its_part_of_what_is_there() -> None:
     """A run that is started again finds no other burst: an empty bucket is empty for it too."""
     clock, whole = ManualClock(), Bucket(RATE, BURST)
-    assert BucketShare(clock, lambda: 20).available(500, whole, 1_000.0) == 200
-    assert BucketShare(clock, lambda: 20).available(500, whole, 100.0) == 20
-    assert BucketShare(clock, lambda: 20).available(500, whole, -3.0) == 0
+    assert BucketShare(clock, lambda: 20).available_tokens(500, whole, 1_000.0) == 200
+    assert BucketShare(clock, lambda: 20).available_tokens(500, whole, 100.0) == 20
+    assert BucketShare(clock, lambda: 20).available_tokens(500, whole, -3.0) == 0
 
 
 def test_the_extremes() -> None:
     """At 100 percent it changes nothing, and at 0 nothing is available, without a busy loop."""
     clock, whole = ManualClock(), Bucket(RATE, BURST)
     everything, nothing = BucketShare(clock, lambda: 100), BucketShare(clock, lambda: 0)
-    assert (everything.available(500, whole, 1_000.0), everything.wait_s(whole, 0.0)) == (500, 0.0)
-    assert (nothing.available(500, whole, 1_000.0), nothing.wait_s(whole, 1_000.0)) == (0, ASKED_AGAIN_S)
+    assert (everything.available_tokens(500, whole, 1_000.0), everything.wait_s(whole, 0.0)) == (500, 0.0)
+    assert (nothing.available_tokens(500, whole, 1_000.0), nothing.wait_s(whole, 1_000.0)) == (0, ASKED_AGAIN_S)

@@ -42,7 +42,7 @@ def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
     results = []
     for stepped in (False, True):
         clock = ManualClock()
-        results.append(taken(MemoryStore(clock, BucketState.of_estimate(ESTIMATE)), clock, turns, stepped=stepped))
+        results.append(taken(MemoryStore(clock, BucketState.from_estimate(ESTIMATE)), clock, turns, stepped=stepped))
     assert results[0] == results[1]
 
 
@@ -67,14 +67,14 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
     waits, tokens = [], []
     for stepped in (False, True):
         clock = ManualClock()
-        store = MemoryStore(clock, BucketState.of_estimate(ESTIMATE))
+        store = MemoryStore(clock, BucketState.from_estimate(ESTIMATE))
         left = store.take(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
             left = BucketState(left.bucket, left.estimate, left.spent, 1, now + frozen_s, now)
         if stepped:
             clock.step(step)
-        next_ = left.carried_over(clock.now().timestamp(), ESTIMATE)
+        next_ = left.carried_to_next_run(clock.now().timestamp(), ESTIMATE)
         waits.append(next_.wait_s(clock.now().timestamp(), 0))
         tokens.append(next_.bucket.tokens(clock.now().timestamp()))
     assert waits[1] <= waits[0] + 1e-3
@@ -84,10 +84,10 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
 def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
     """The bucket is read back with the instant of its last change."""
     clock = ManualClock()
-    left = MemoryStore(clock, BucketState.of_estimate(ESTIMATE)).take(30, 0).bucket_state
+    left = MemoryStore(clock, BucketState.from_estimate(ESTIMATE)).take(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.buckets.get("platform") == left
     assert left.as_of == pytest.approx(clock.now().timestamp())
 

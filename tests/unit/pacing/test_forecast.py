@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from tests.allowances import configured
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.forecast import forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.request_duration_forecast import forecast
 
 
 @given(st.integers(1, 500), st.integers(1, 3000), st.integers(0, 5000), st.integers(0, 3000))
 def test_it_is_the_time_that_taking_the_tokens_needs(rate: int, burst: int, requests: int, spent: int) -> None:
     """All tokens are available after the predicted seconds, and not earlier."""
-    bucket_state, _ = BucketState.of_estimate(configured(rate, burst)).take(0.0, spent, 0)
+    bucket_state, _ = BucketState.from_estimate(configured(rate, burst)).take(0.0, spent, 0)
     seconds = forecast(bucket_state, requests, 0.0).seconds
     assert seconds is not None
     level = bucket_state.bucket.level(0.0)
@@ -24,5 +24,5 @@ def test_it_is_the_time_that_taking_the_tokens_needs(rate: int, burst: int, requ
 
 def test_an_unknown_limit_has_no_forecast() -> None:
     """Without a known burst there is no time."""
-    unknown = forecast(BucketState.of_estimate(LimitEstimate(10, "documented")), 500, 0.0)
+    unknown = forecast(BucketState.from_estimate(LimitEstimate(10, "documented")), 500, 0.0)
     assert (unknown.at_once, unknown.rate_per_s, unknown.seconds) == (None, 10, None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.allowance import FEWEST, WINDOW, InFlightLimit
+from crossdock.pacing.request_allowance import FEWEST, WINDOW, InFlightLimit
 
 
 def after(answers: int, latency_s: float, rate_per_s: float, ceiling: int = 128) -> InFlightLimit:

@@ -40,7 +40,7 @@ def test_the_configured_limit_caps_every_other(rate: float, burst: int) -> None:
 )
 def test_spendable(estimate: LimitEstimate, spendable: int) -> None:
     """A learned burst is accurate to one percent."""
-    assert estimate.spendable == estimate.bucket().burst == spendable
+    assert estimate.spendable_burst == estimate.bucket().burst == spendable
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_spendable(estimate: LimitEstimate, spendable: int) -> None:
 )
 def test_what_is_configured_remains_without_reports(most: LimitEstimate, configured: LimitEstimate) -> None:
     """Whatever was reported or learned; a rate without a burst lets one request through at once."""
-    assert most.with_rate(2, "reported").with_burst(3, "learned").configured() == configured
+    assert most.with_rate(2, "reported").with_burst(3, "learned").configured_limit() == configured

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import RateHeaders
@@ -21,7 +21,7 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(self.clock, BucketState.of_estimate(estimate))
+        self.store = MemoryStore(self.clock, BucketState.from_estimate(estimate))
         self.view = BucketAccess(self.clock, self.store)
         self.learner = LimitLearner(self.view)
 
@@ -29,7 +29,7 @@ class Bench:
         self.learner.learn_from_accepted(self._request(accepted, others), 2, is_reported=is_reported)
 
     def refuse(self, accepted: int, retry_after_s: float | None = None, *, others: int = 8) -> None:
-        self.learner.restart_empty(self._request(accepted, others), 2, retry_after_s)
+        self.learner.restart_with_empty_bucket(self._request(accepted, others), 2, retry_after_s)
 
     def _request(self, accepted: int, others: int) -> AnsweredRequest:
         now = self.clock.monotonic()
@@ -44,7 +44,7 @@ class Bench:
 def test_reported_values_are_adopted_up_to_the_configured_ones() -> None:
     """Headers replace an estimate, but not a configured maximum."""
     bench = Bench(LimitEstimate(most_per_s=10))
-    bench.learner.adopt_reported(RateHeaders("draft10", 50, 100, 25.0))
+    bench.learner.adopt_reported_limit(RateHeaders("draft10", 50, 100, 25.0))
     assert bench.view.state.estimate == LimitEstimate(10, "reported", 100, "reported", most_per_s=10)
 
 
@@ -144,7 +144,7 @@ def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
 def test_a_limit_that_was_made_up_is_forgotten() -> None:
     """The configured one remains, or none, and the search begins anew."""
     bench = Bench(LimitEstimate())
-    bench.learner.adopt_reported(RateHeaders("draft10", 0, 100, 0.01))
-    bench.learner.restart_with(bench.view.state.estimate.configured())
+    bench.learner.adopt_reported_limit(RateHeaders("draft10", 0, 100, 0.01))
+    bench.learner.restart_with_estimate(bench.view.state.estimate.configured_limit())
     assert bench.view.state.estimate == LimitEstimate()
     assert bench.view.state.wait_s(bench.view.now, 0) == 0

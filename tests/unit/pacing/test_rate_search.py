@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, BurstEstimator, RateSearch
 
 LATENCY_S = 0.05
@@ -33,12 +33,12 @@ def test_the_search_in_any_bucket_is_seldom_refused(rate: float, burst: int, lat
         if level >= 1:
             level, accepted = level - 1, accepted + 1
             one = request(now, accepted, paced=found.rate_per_s is not None)
-            estimator.add_accepted(one.sample)
+            estimator.record_accepted_request(one.sample)
             found.record_accepted(one)
             now += max(latency_s, 1 / found.rate_per_s if found.rate_per_s else 0.0)
         else:
             refused += 1
-            estimator.add_empty(BucketSample(now, accepted))
+            estimator.record_empty_bucket(BucketSample(now, accepted))
             found.record_refused(request(now, accepted))
             now += max(1.0, 1 / (found.rate_per_s or 1.0)) if not found.sure else 1 / (found.rate_per_s or 1.0)
     assert refused <= 50
@@ -84,7 +84,7 @@ def test_a_rate_that_is_known_survives_moments_that_are_close_together() -> None
 def test_a_rate_of_another_user_is_adopted() -> None:
     """The rate, whether it is sure, and the speed at which the other sends."""
     found = search(20.0)
-    found.adopt(5.0, 6.0, sure=True)
+    found.adopt_from_other_user(5.0, 6.0, sure=True)
     assert (found.accepted_per_s, found.rate_per_s, found.sure) == (5.0, 6.0, True)
 
 

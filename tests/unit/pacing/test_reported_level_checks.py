@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
 
 RATE_PER_S, LATENCY_S = 10.0, 0.05
 
 
 def check(levels: ReportedLevels, at: float, level: float, accepted: int = 0) -> bool:
-    return levels.check(BucketSample(at, accepted, level), RATE_PER_S, LATENCY_S, at)
+    return levels.record_and_check_level(BucketSample(at, accepted, level), RATE_PER_S, LATENCY_S, at)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 5.0), st.integers(0, 20)), max_size=80))

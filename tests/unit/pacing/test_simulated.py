@@ -16,9 +16,9 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
 from crossdock.pacing import rate_limit_headers as read_headers
-from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 
@@ -85,11 +85,11 @@ def simulated(
 ) -> tuple[Result, LimitEstimate]:
     """Deliver *bursts* times what the bucket holds; what the server saw, and the estimate at the end."""
     clock, server = Time(), server or Server(RATE, BURST)
-    store = MemoryStore(clock, BucketState.of_estimate(before))
+    store = MemoryStore(clock, BucketState.from_estimate(before))
     pacers = [Client(clock, store) for _ in range(clients)]
     work = round(bursts * server.burst)
     result = run(pacers, clock, server, work=work, network=Network(latency_s), seed=seed, until=until)
-    return result, pacers[0].allowance.estimate
+    return result, pacers[0].allowance.limit_estimate
 
 
 @pytest.mark.nightly(but=["3-0.2"])

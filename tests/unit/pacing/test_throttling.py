@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.throttling import stated_wait_s, wait_before_retry_s
+from crossdock.pacing.throttling_wait import stated_wait_s, wait_before_retry_s
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.allowance import CHECKS, FAILING_CHECKS, REMEMBERED, Unexpected429s
+from crossdock.pacing.request_allowance import CHECKS, FAILING_CHECKS, REMEMBERED, Unexpected429s
 
 
 def verified(found: Unexpected429s, first: int, refused: int) -> None:

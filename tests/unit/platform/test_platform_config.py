@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import ApiKey, ClientCredentials, Profile
 from crossdock.values import config_file
-from crossdock.values.addresses import is_loopback
+from crossdock.values.web_address_checks import is_loopback
 
 HEAD = "base_url: https://api.example.com/\ntenant: acme\nauth:\n"
 CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: env:SECRET\n"
@@ -21,7 +21,7 @@ def read(tmp_path: Path, text: str) -> Profile:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
     document = config_file.read(path)
-    return document.check(Profile, document.data)
+    return document.validated_as_model(Profile, document.data)
 
 
 def test_a_key(tmp_path: Path) -> None:
@@ -92,11 +92,14 @@ NO_LOOK_UP = {"lookup": {"enabled": False}}
 def test_the_first_possible_rule_applies(settings: dict[str, Any], invoice: str, order: str, update: str) -> None:
     """Resend with keys, verify with a look-up, otherwise park; a setting overrides it."""
     rules = profile(**settings)
-    assert (rules.rule_after_ambiguous("invoice", "create"), rules.rule_after_ambiguous("order", "create")) == (
+    assert (
+        rules.rule_after_ambiguous_answer("invoice", "create"),
+        rules.rule_after_ambiguous_answer("order", "create"),
+    ) == (
         invoice,
         order,
     )
-    assert rules.rule_after_ambiguous("order", "update") == update
+    assert rules.rule_after_ambiguous_answer("order", "update") == update
 
 
 @pytest.mark.parametrize(

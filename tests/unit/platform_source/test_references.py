@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.references import expanded_name, personal_columns, reference_members
+from crossdock.runs.platform_source.platform_reference_members import expanded_name, personal_columns, reference_members
 
 
 @pytest.mark.parametrize("resource", get_args(ResourceName))

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
@@ -144,7 +144,9 @@ def test_settings_without_a_config_have_no_platform() -> None:
 def test_editors_and_config_show_know_the_kind(tmp_path: Path) -> None:
     """The schema accepts the config, and the effective config names no address or credential twice."""
     loaded(tmp_path, {"expand": ["customerId"], "first": "2026-01-01T00:00:00+01:00"})
-    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    schema = config_schema(
+        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+    )
     jsonschema_rs.validator_for(schema).validate(exact_json.loads((tmp_path / "c.yaml").read_bytes()))
     shown = effective_config(tmp_path / "c.yaml")["connections"]["erp"]
     assert shown.keys() == {"kind", "page_size", "sorted", "streams"}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import jsonschema_rs
 import pytest
 
-from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.config_schema import DIALECT, config_schema
 from crossdock.connector import Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import PIN
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.project import Project, load
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
@@ -45,7 +45,7 @@ def load_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
     def load_config(streams: Sequence[Stream[Any]], connections: str = "w: {kind: made}") -> Project:
         connector = Connector("made", "Made", Settings, lambda _settings: streams)
-        monkeypatch.setattr(registry, "load", lambda _kind: connector)
+        monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
         config = tmp_path / "c.yaml"
         platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
         config.write_text(f"platform: {platform}\nconnections: {{{connections}}}\n")
@@ -120,14 +120,14 @@ def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> Non
     second.name, second.namespace = "others", "old"
     project = load_with([first, second], "a: {kind: made}")
     (connection,), targets = project.connections, project.targets(ManualClock())
-    bound = [connection.bind(name, stream, targets, None) for name, stream in connection.named_streams()]  # type: ignore[arg-type]  # not used
+    bound = [connection.bind_stream(name, stream, targets, None) for name, stream in connection.named_enabled_streams()]  # type: ignore[arg-type]  # not used
     assert {each.target for each in bound} == {targets["platform"]}
     assert [(each.name, each.namespace, each.scope.namespace) for each in bound] == [
         ("a.things", "a", "a"),
         ("a.others", "old", "old"),
     ]
-    assert [each.name_of(Reference("product", "1")) for each in bound] == [("a", "1"), ("old", "1")]
-    assert [each.name_of(Reference("customer", "1")) for each in bound] == [("a", "1"), ("a", "1")]
+    assert [each.resolve_reference(Reference("product", "1")) for each in bound] == [("a", "1"), ("old", "1")]
+    assert [each.resolve_reference(Reference("customer", "1")) for each in bound] == [("a", "1"), ("a", "1")]
 
 
 def test_streams_have_full_names(load_with: Load) -> None:
@@ -168,7 +168,7 @@ def test_unsafe_addresses_are_refused_in_all_settings(
 ) -> None:
     """The error has the place in the config, and never the value, whatever the connector's author declared."""
     connector: Connector[Any] = Connector("made", "Made", PlainSettings, lambda _settings: ())
-    monkeypatch.setattr(registry, "load", lambda _kind: connector)
+    monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
     config = tmp_path / "c.yaml"
     platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
     config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: made, {members}}}}}\n")
@@ -233,7 +233,7 @@ def test_wrong_facts_of_a_connector_are_findings(
     vars(module)["__getattr__"] = lambda _: Connector(**made)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     points = [EntryPoint("odd", "odd_connector:CONNECTOR", Connector.group)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr(connector_registry, "entry_points", lambda group: points)
     config = tmp_path / "c.yaml"
     platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
     config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: odd}}}}\n")

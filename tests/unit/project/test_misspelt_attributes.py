@@ -10,11 +10,11 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock import Context, Filter, RawBatch, Record, Stream
-from crossdock.config.project.stream_class_checks import check_declaration
+from crossdock.config.project.stream_class_checks import check_and_complete_declaration
 from crossdock.errors import ConfigError
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.webhooks import Webhooks
-from crossdock.writing.targets.guarded_target import fault_of_class
+from crossdock.writing.targets.target_code_guard import fault_of_class
 
 
 class Things(Stream[Any]):
@@ -100,7 +100,7 @@ class InFetch(Things):
 def test_a_misspelt_name_of_a_stream_is_refused(kind: type[Things], owner: type, told: str) -> None:
     """With the class that has it, its line and file; it would have no effect."""
     with pytest.raises(ConfigError) as refused:
-        check_declaration("w.things", kind(), {})
+        check_and_complete_declaration("w.things", kind(), {})
     assert refused.value.message == f"w.things: {told}"
     place = rf"fix class {owner.__name__}, line [0-9]+ of .*{__file__.rpartition('/')[2]}"
     assert re.fullmatch(place, refused.value.hint or "")
@@ -108,7 +108,7 @@ def test_a_misspelt_name_of_a_stream_is_refused(kind: type[Things], owner: type,
 
 def test_other_names_are_the_authors_own() -> None:
     """Private names, helpers with other parameters, and values that ours cannot have."""
-    check_declaration("w.things", WithOwnNames(), {})
+    check_and_complete_declaration("w.things", WithOwnNames(), {})
 
 
 class Slow(OrderTarget):

@@ -11,7 +11,7 @@ import pytest
 from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.errors import ConfigError
-from crossdock.values.config_models import secrets_in
+from crossdock.values.config_base_types import secrets_in
 
 CANARY = "hunter2"
 CONFIG = """\

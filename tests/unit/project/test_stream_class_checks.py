@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
-from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
+from crossdock.config.project.stream_class_checks import check_and_complete_declaration, check_column_names
 from crossdock.errors import ConfigError
-from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.stream_declaration import AdoptBy
 
 
@@ -44,8 +44,8 @@ def test_a_full_declaration_is_accepted() -> None:
         personal=["description"],
         on_gone="archive",
     )
-    check_declaration("w.things", stream, {})
-    check_declaration("w.things", declared(), {})
+    check_and_complete_declaration("w.things", stream, {})
+    check_and_complete_declaration("w.things", declared(), {})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_full_declaration_is_accepted() -> None:
 def test_a_wrong_attribute_is_refused_with_its_class(facts: dict[str, Any], message: str) -> None:
     """What a section of a config file cannot say, a class cannot either."""
     with pytest.raises(ConfigError) as refused:
-        check_declaration("w.things", declared(**facts), {})
+        check_and_complete_declaration("w.things", declared(**facts), {})
     assert f"w.things: {message}" in refused.value.message
     assert "fix class InCode, line" in (refused.value.hint or "")
 
@@ -102,14 +102,14 @@ def test_a_map_without_code_makes_every_required_member() -> None:
         map: Mapping[str, Any] = {"sku": "sku"}
 
     with pytest.raises(ConfigError, match="w.things: map lacks name, which every product needs"):
-        check_declaration("w.things", Mapped(), {})
-    check_declaration("w.things", declared(map={"sku": "sku"}), {})
+        check_and_complete_declaration("w.things", Mapped(), {})
+    check_and_complete_declaration("w.things", declared(map={"sku": "sku"}), {})
 
 
 def test_a_missing_attribute_is_named() -> None:
     """A stream without a resource is no stream."""
     with pytest.raises(ConfigError, match="w.things: resource is missing"):
-        check_declaration("w.things", InCode(), {})
+        check_and_complete_declaration("w.things", InCode(), {})
 
 
 @pytest.mark.parametrize("name", ["_line", "_json", "_element", "\x1dkey"])

@@ -15,11 +15,11 @@ from tests.chaos.mappings import Bench, open_bench
 from tests.conftest import PIN
 
 from crossdock import Connector, Context, Filter, GoneLimits, ProductDraft, RawBatch, Record, Repair, Settings, Stream
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
-from crossdock.config.project.stream_overrides import StreamOverrides, with_stream_overrides
+from crossdock.config.project.stream_overrides import StreamOverrides, settings_with_stream_overrides
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName
@@ -66,7 +66,7 @@ def load_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     def load_config(overrides: str, *streams: Stream[Any]) -> Stream[Any]:
         listed = streams or (Products(), Orders())
         connector = Connector("shop", "A shop", ShopSettings, lambda _settings: listed)
-        monkeypatch.setattr(registry, "load", lambda _kind: connector)
+        monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
         platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
         text = f"platform: {platform}\nconnections:\n  shop:\n    kind: shop\n    streams: {overrides}\n"
         (tmp_path / "c.yaml").write_text(text)
@@ -299,8 +299,8 @@ def test_settings_with_streams_of_their_own_keep_them() -> None:
     class Declaring(Settings):
         streams: Mapping[str, int] = {}
 
-    assert with_stream_overrides(Declaring) is Declaring
-    assert with_stream_overrides(Settings) is not Settings
+    assert settings_with_stream_overrides(Declaring) is Declaring
+    assert settings_with_stream_overrides(Settings) is not Settings
 
 
 def test_the_json_schema_describes_overrides(load_with: Load) -> None:

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel, Field
 
-from crossdock.config import registry
+from crossdock.config import connector_registry
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import StreamOverrides, with_stream_overrides
+from crossdock.config.project.stream_overrides import StreamOverrides, settings_with_stream_overrides
 from crossdock.errors import FindingsError
 from crossdock.values import yaml_reader
+from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.config_file import Document
-from crossdock.values.config_models import ConfigModel
 
 Model = type[BaseModel]
 WRONG = (
@@ -53,7 +53,10 @@ def models_in(annotation: Any) -> Iterator[Model]:
 def every_model() -> dict[str, Model]:
     """Every model of a config file, with the settings of all installed connectors."""
     found: dict[str, Model] = {}
-    kinds = [with_stream_overrides(registry.load(name).settings) for name in registry.available()]
+    kinds = [
+        settings_with_stream_overrides(connector_registry.load_connector(name).settings)
+        for name in connector_registry.installed_connectors()
+    ]
     waiting: list[Model] = [ConfigFile, StreamOverrides, *kinds]
     while waiting:
         model = waiting.pop()
@@ -92,7 +95,7 @@ def findings(model: Model, key: str, value: str) -> list[str]:
     """What is wrong with *key*, where only this one is given."""
     content = yaml_reader.parse(f"{json.dumps(key)}: {value}\n", "c.yaml", {})
     try:
-        Document(Path("c.yaml"), Path("/nowhere"), content).check(model, content.data)
+        Document(Path("c.yaml"), Path("/nowhere"), content).validated_as_model(model, content.data)
     except FindingsError as refused:
         return [each for each in refused.lines if f": {key}" in each]
     return []

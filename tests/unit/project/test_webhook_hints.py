@@ -8,10 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from crossdock.config.project.connections import Connection
-from crossdock.config.project.webhook_hints import checked_webhook_hints
+from crossdock.config.project.records_named_by_webhooks import checked_webhook_hints
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.mapping.own_external_ids import Ours
+from crossdock.mapping.external_id_recognition import Ours
 from crossdock.values.records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 

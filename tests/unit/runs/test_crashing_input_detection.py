@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.runs.crashing_input_detection import crash_marker
+from crossdock.runs.crashing_input_detection import open_crash_marker
 from crossdock.state import PinnedTenant, State, create_or_upgrade, parse_url
 from crossdock.state.sidecar_files.crash_marks import CrashMark
 from crossdock.values.clock import SystemClock
@@ -37,16 +37,16 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
         for number in range(times):
             with state.begin() as tx:
                 tx.crashing_inputs.record_kill(mark, at=clock.now())
-            with state.read_only() as tx:
+            with state.begin_read_only() as tx:
                 found = tx.crashing_inputs.get(mark)
                 assert found
                 assert found.needs_trial_process == (number + 1 == times)
         refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
-        with crash_marker(state, clock, kill) as reading, refused, reading.mark_stream("wms.p"):
+        with open_crash_marker(state, clock, kill) as reading, refused, reading.mark_stream_being_read("wms.p"):
             if name:
-                reading.mark_file(name, name)
+                reading.mark_file_being_read(name, name)
             reading.count_batch()
         assert tried == ["wms.p"]
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills
             assert tx.crashing_inputs.has_any() == kills

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.bindings_by_target_id import bindings_to
+from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
 from crossdock.runs.undo.changes_by_others import EditedRecords
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"
-PART = SCOPE.contribution("depot.bins")
+PART = SCOPE.contribution_scope("depot.bins")
 
 
 def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None:
@@ -25,7 +25,7 @@ def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None
 
 def take(state: State, edited: EditedRecords, page: list[dict[str, Any]]) -> None:
     ids = [each["id"] for each in page if "id" in each]
-    edited.add_page("product", page, bindings_to(state, "product", ids))
+    edited.add_page("product", page, load_bindings_by_target_id(state, "product", ids))
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_the_list_shows_what_was_edited(
     bound(state, **known)
     edited = EditedRecords(state)
     take(state, edited, [{"id": "prd_1", "updatedAt": listed}, {"id": "prd_2", "updatedAt": LATER}, {}])
-    assert edited.among("product", ["prd_1", "prd_2"]) == ({"prd_1"} if is_edited else set())
-    assert edited.among("customer", ["prd_1"]) == set()
+    assert edited.edited_ids("product", ["prd_1", "prd_2"]) == ({"prd_1"} if is_edited else set())
+    assert edited.edited_ids("customer", ["prd_1"]) == set()
     assert edited.may_ask is may_ask
 
 
@@ -64,7 +64,7 @@ def test_what_no_list_shows_is_looked_up(state: State, version: str | None, *, i
 
     edited.look_up_versions("product", ["prd_1", "prd_2"], look_up)
     assert asked == ["prd_1"]
-    assert edited.among("product", ["prd_1"]) == ({"prd_1"} if is_edited else set())
+    assert edited.edited_ids("product", ["prd_1"]) == ({"prd_1"} if is_edited else set())
 
 
 def test_the_whole_record_has_the_newest_version(state: State) -> None:
@@ -72,7 +72,7 @@ def test_the_whole_record_has_the_newest_version(state: State) -> None:
     bound(state, changed_at=LATER, contributed=THEN)
     edited = EditedRecords(state)
     take(state, edited, [{"id": "prd_1", "updatedAt": LATER}])
-    assert edited.among("product", ["prd_1"]) == set()
+    assert edited.edited_ids("product", ["prd_1"]) == set()
 
 
 def test_a_record_that_changes_while_it_is_listed_is_edited(state: State) -> None:
@@ -81,4 +81,4 @@ def test_a_record_that_changes_while_it_is_listed_is_edited(state: State) -> Non
     edited = EditedRecords(state)
     for at in (THEN, LATER):
         take(state, edited, [{"id": "prd_1", "updatedAt": at}])
-    assert edited.among("product", ["prd_1"]) == {"prd_1"}
+    assert edited.edited_ids("product", ["prd_1"]) == {"prd_1"}

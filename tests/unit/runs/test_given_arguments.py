@@ -12,7 +12,12 @@ import pytest
 import crossdock
 from crossdock.errors import ConfigError
 from crossdock.runs import init_plan_and_run
-from crossdock.runs.init_plan_and_run import check_process, config_sources, record_keys, stream_names
+from crossdock.runs.init_plan_and_run import (
+    checked_config_sources,
+    checked_record_keys,
+    checked_stream_names,
+    refuse_forked_process,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +31,7 @@ def test_streams_are_a_list_of_texts(streams: Any) -> None:
     with pytest.raises(ConfigError, match="streams is a list of names") as refused:
         crossdock.run({}, streams)
     assert refused.value.code == "option_value_invalid"
-    assert stream_names(each for each in ("a", "b")) == ["a", "b"]
+    assert checked_stream_names(each for each in ("a", "b")) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +44,7 @@ def test_keys_are_lists_of_texts_by_stream(keys: Any) -> None:
     with pytest.raises(ConfigError) as refused:
         crossdock.run({}, keys=keys)
     assert refused.value.code == "option_value_invalid"
-    assert record_keys({"a": ("1",), "b": []}) == {"a": ["1"], "b": []}
+    assert checked_record_keys({"a": ("1",), "b": []}) == {"a": ["1"], "b": []}
 
 
 @pytest.mark.parametrize("config", [None, 3, b"shop.yaml", [None], [{}, 3]])
@@ -52,8 +57,8 @@ def test_a_config_of_another_type_is_a_type_error(config: Any) -> None:
 def test_a_config_is_one_or_several() -> None:
     """Paths of any kind, mappings of any kind, and any list of them."""
     several: Iterator[Any] = iter(["a.yaml", {"state": "x"}])
-    assert config_sources(several) == [Path("a.yaml"), {"state": "x"}]
-    assert config_sources(PurePosixPath("a.yaml")) == [Path("a.yaml")]
+    assert checked_config_sources(several) == [Path("a.yaml"), {"state": "x"}]
+    assert checked_config_sources(PurePosixPath("a.yaml")) == [Path("a.yaml")]
 
 
 def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:
@@ -62,15 +67,15 @@ def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:
     with pytest.raises(TypeError, match="progress lacks the methods begin, advance"):
         crossdock.plan({}, progress=wrong)
     with pytest.raises(TypeError, match=r"interrupt is a threading\.Event, not bool"):
-        init_plan_and_run.interrupt_of(wrong)
+        init_plan_and_run.checked_interrupt(wrong)
     with pytest.raises(ConfigError, match="there is no priority True"):
         init_plan_and_run.checked_priority(wrong)
 
 
 def test_a_process_that_was_forked_after_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would wait for threads that do not exist in it."""
-    check_process()
-    check_process()
+    refuse_forked_process()
+    refuse_forked_process()
     process = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: process + 1)
     with pytest.raises(ConfigError) as refused:

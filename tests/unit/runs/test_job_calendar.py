@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.report_page import sqlite_state
 
-from crossdock.config.schedules.schedule_config import JobConfig
-from crossdock.runs import job_calendar as job_calendar_module
-from crossdock.runs.job_calendar import CalendarDay, LateFile, job_calendar
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.runs import job_run_calendar as job_calendar_module
+from crossdock.runs.job_run_calendar import CalendarDay, LateFile, job_calendar
 from crossdock.state import DueRun, FileFacts, RunResult, State, Transaction
 from crossdock.state.tables.scheduled_runs import SkippedRun, Status
 from crossdock.values.run_messages import RunMessage

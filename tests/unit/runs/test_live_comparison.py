@@ -70,7 +70,7 @@ def test_a_record_that_is_listed_again_counts_as_listed_last(state: State) -> No
     compared = comparison(state, PRODUCTS, [product("1"), product("2")])
     compared.compare_page([live("1", name="Nail", at=OLD), live("2", at=OLD)])
     compared.compare_page([live("1", name="Bolt", at=NEW), live("2", name="Nut", at=NEW)])
-    compared.finish(absent)
+    compared.compare_unlisted_bindings(absent)
     assert found(compared) == {"2": "diverged"}
     assert [each.key for each in compared.corrections.values()] == ["2"]
 
@@ -79,7 +79,7 @@ def test_a_record_that_moved_within_the_list_is_looked_up(state: State) -> None:
     """It is missing in the list and exists: no false alarm."""
     compared = comparison(state, PRODUCTS, [product("1"), product("2")])
     compared.compare_page([])
-    compared.finish(lambda target_id: live("1") if target_id == "prd_1" else None)
+    compared.compare_unlisted_bindings(lambda target_id: live("1") if target_id == "prd_1" else None)
     assert found(compared) == {"2": "missing"}
 
 
@@ -88,7 +88,7 @@ def test_members_of_others_are_no_difference(state: State) -> None:
     one = bound("1", "prd_1", {"externalId": "wms:1", "name": "Bolt", "barcode": None})
     compared = comparison(state, PRODUCTS, [one])
     compared.compare_page([live("1", description="new", unitPrice=Decimal(3))])
-    compared.finish(absent)
+    compared.compare_unlisted_bindings(absent)
     assert found(compared) == {}
 
 
@@ -100,9 +100,9 @@ def test_what_is_unsettled_is_left_out(state: State) -> None:
     asked = intent(key_hash, key="1", namespace="wms", **update)
     for name, outcome in (("Nut", "delivered"), ("Bolt", "not delivered"), ("Nail", "unknown")):
         compared.compare_page([live("1", name=name, at=NEW)])
-        compared.finish(absent)
+        compared.compare_unlisted_bindings(absent)
         assert found(compared) == {}
-        assert compared.outcome_in_doubt(asked).outcome == outcome
+        assert compared.outcome_of_doubtful_operation(asked).outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_a_create_in_doubt_is_found_by_its_name(
     key_hash = key_hashes(["9"])["9"]
     compared = comparison(state, PRODUCTS, [product("1")], [(PRODUCTS, key_hash)])
     compared.compare_page([live("1"), *listed])
-    compared.finish(absent)
+    compared.compare_unlisted_bindings(absent)
     assert found(compared) == {}
-    assert compared.outcome_in_doubt(intent(key_hash, key="9", body=b'{"name":"Bolt"}')) == outcome
+    assert compared.outcome_of_doubtful_operation(intent(key_hash, key="9", body=b'{"name":"Bolt"}')) == outcome
 
 
 @pytest.mark.parametrize(("copies", "outcome"), [(0, "not delivered"), (1, "delivered"), (2, "unknown")])
@@ -128,10 +128,10 @@ def test_an_invoice_in_doubt_is_found_by_what_it_holds(state: State, copies: int
     compared = comparison(state, INVOICES, [invoice("1", 1)], [(INVOICES, key_hash)])
     held = [{"id": f"inv_x{each}", "customerId": "c", "currency": "EUR", "items": lines(7)} for each in range(copies)]
     compared.compare_page([{"id": "inv_1", "customerId": "c", "currency": "EUR", "items": lines(1)}, *held])
-    compared.finish(absent)
+    compared.compare_unlisted_bindings(absent)
     body = b'{"customerId":"c","currency":"EUR","items":[{"productId":"p","quantity":7.0,"unitPrice":0.50}]}'
     asked = intent(key_hash, key="9", resource="invoice", body=body)
-    assert compared.outcome_in_doubt(asked).outcome == outcome
+    assert compared.outcome_of_doubtful_operation(asked).outcome == outcome
 
 
 _FATES = st.sampled_from(["same", "changed", "gone", "added"])
@@ -157,7 +157,7 @@ def test_exactly_what_differs_is_found(
         seed.shuffle(held)
         for place in range(0, len(held), size):
             compared.compare_page(held[place : place + size])
-        compared.finish(absent)
+        compared.compare_unlisted_bindings(absent)
         names = {"changed": "diverged", "gone": "missing", "added": "extra"}
         assert found(compared) == {k: names[fate] for k, fate in records.items() if fate != "same"}
         totals = compared.platform_totals

@@ -10,7 +10,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.runs.planning.references import external_id_in_placeholder, placeholder
 from crossdock.runs.reconciliation.reconciliation_result import DifferingTotal, differing_totals
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Scope, State
 
 CUSTOMERS = Scope("platform", "customer", "wms")
@@ -30,7 +30,7 @@ def found(state: State, source: list[dict[str, Any]], platform: list[dict[str, A
     for totals, records in ((ours, source), (theirs, platform)):
         for each in records:
             totals.add(each)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return differing_totals(tx, ours, theirs)
 
 

@@ -112,7 +112,7 @@ def test_an_invoice_is_compared_with_what_was_sent(site: CommandLine, platform: 
     assert listed(site) == ["7"]
     assert site.run(*resolve, right).out == "resolved 1 record\n"
     assert listed(site) == []
-    with closing(site.state()) as state, state.read_only() as tx:
+    with closing(site.state()) as state, state.begin_read_only() as tx:
         assert tx.buckets.get("platform") is not None, "the tokens of look-ups count"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.runs.plan_file import PlanFile
+from crossdock.runs.plan_and_apply import PlanFile
 from crossdock.values import exact_json
 
 PLAN = PlanFile(

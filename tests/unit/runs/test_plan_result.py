@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.runs.plan_result import PlanListener, WaitingOnce
+from crossdock.runs.plan_result import PlanListener, WaitingReporter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Step, WaitingRecord
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 BOUND = bound_accounts()
 
@@ -31,14 +31,14 @@ def told(held: str, *chunks: PlannedChunk) -> tuple[list[str], list[str]]:
     """The keys passed on before the stream ended, and then, of which these are *held*."""
     keys: list[str] = []
     ignored: list[Any] = [lambda _: None] * 3
-    waiting = WaitingOnce(
+    waiting = WaitingReporter(
         {account(BOUND, key).identity.key_hash for key in held},
         PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored),
     )
     for each in chunks:
-        waiting.add(each)
+        waiting.report_or_hold_waiting(each)
     before = list(keys)
-    waiting.finish()
+    waiting.report_still_waiting()
     return before, keys[len(before) :]
 
 

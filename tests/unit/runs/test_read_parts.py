@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.runs import read_parts
-from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
+from crossdock.runs import parts_between_checkpoints
+from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.records import RawBatch
 
@@ -21,7 +21,7 @@ EARLY, LATE = Checkpoint("2026-02-28T00:00:00Z"), Checkpoint("2026-03-01T00:00:0
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_parts, "PART_ROWS", 3)
+    monkeypatch.setattr(parts_between_checkpoints, "PART_ROWS", 3)
 
 
 def page(number: int, *seconds: int | None) -> RawBatch:

@@ -26,23 +26,23 @@ def reconciliation() -> Reconciliation:
 
 def test_the_most_severe_class_is_first() -> None:
     """Whatever the resource; a limit counts for each class, so that none hides another."""
-    shown = [each.difference for each in reconciliation().first_of_each_class(2)]
+    shown = [each.difference for each in reconciliation().first_differences_of_each_class(2)]
     assert shown == ["missing", "duplicate", "diverged", "extra", "stale", "rejected", "rejected"]
 
 
 def test_one_class_is_shown_alone() -> None:
     """The counts are of all."""
     found = reconciliation()
-    assert [each.key for each in found.first_of_each_class(2, "rejected")] == ["P0", "P1"]
-    assert found.counts["product", "rejected"] == 9
+    assert [each.key for each in found.first_differences_of_each_class(2, "rejected")] == ["P0", "P1"]
+    assert found.counts_by_resource_and_class["product", "rejected"] == 9
 
 
 def test_a_record_with_two_differences_differs_once() -> None:
     """The confidence of a sample is about records."""
     found = reconciliation()
     found.differences[PRODUCTS, "P0"] = Difference("diverged", PRODUCTS, "P0")
-    assert found.count_differing("product") == 9
-    assert len(found.listed()) == 15
+    assert found.count_differing_records("product") == 9
+    assert len(found.sorted_differences()) == 15
 
 
 def test_the_command_knows_all_classes() -> None:

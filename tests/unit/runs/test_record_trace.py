@@ -13,7 +13,7 @@ from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.record_trace import RecordSearch
+from crossdock.runs.record_history_search import RecordSearch
 from crossdock.state import Scope, State
 from crossdock.values.record_keys import key_text
 
@@ -40,7 +40,7 @@ def deliver(state: State, stream: str, scope: Scope, key: str, *, line: int = 2)
 
 
 def found(state: State, name: str, scopes: dict[str, Scope] = SCOPES) -> list[tuple[tuple[str, ...], str]]:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return [(each.streams, each.key) for each in RecordSearch(tx, scopes).find(name)[0]]
 
 
@@ -52,7 +52,7 @@ def test_records_that_share_a_key_are_told_apart(state: State) -> None:
     with state.begin() as tx:
         tx.dead_letters.put([dead_letter(7, stream="wms.products", **facts)], run_id=1, at=AT)
         tx.waiting_records.put([waiting(7, stream="shop.people", **facts)], run_id=1, at=AT)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         histories, _ = RecordSearch(tx, SCOPES).find("7")
     assert [(each.streams, each.scope) for each in histories] == [
         (("shop.people",), SHOP), (("wms.customers",), CUSTOMERS), (("wms.products",), PRODUCTS),
@@ -92,7 +92,7 @@ def test_records_of_streams_that_are_not_configured_any_more_are_found(state: St
     with state.begin() as tx:
         letters = [dead_letter(n, stream="old.products", **each) for n, each in ((1, facts), (2, other))]
         tx.dead_letters.put(letters, run_id=1, at=AT)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         ((history,), _) = RecordSearch(tx, {}).find("7")
     assert (history.streams, history.scope, len(history.dead_letters)) == (("old.products",), PRODUCTS, 1)
     assert found(state, "8", {}) == [(("old.products",), "8")]

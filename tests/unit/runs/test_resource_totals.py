@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.runs import resource_totals
-from crossdock.runs.resource_totals import OTHERS, ResourceTotals
+from crossdock.runs import resource_control_totals
+from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals
 
 _NUMBERS = st.decimals(min_value=-(10**15), max_value=10**15, places=4)
 _ITEMS = st.fixed_dictionaries({"productId": st.sampled_from("abc"), "quantity": _NUMBERS, "unitPrice": _NUMBERS})
@@ -38,7 +38,7 @@ def test_they_are_the_sums(records: list[dict[str, Any]]) -> None:
     assert totals.records == len(records)
     assert {name: Fraction(each) for name, each in totals.quantities.items()} == quantities
     assert Fraction(totals.quantity) == sum(quantities.values())
-    found = {name: Fraction(each) for name, each in totals.by_currency.items()}
+    found = {name: Fraction(each) for name, each in totals.amounts_by_currency.items()}
     assert found == {name: amounts[name] for name in found}
 
 
@@ -60,7 +60,7 @@ def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed
 
 def test_many_products_share_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit of memory the sum of all stays right."""
-    monkeypatch.setattr(resource_totals, "PARTS_AT_MOST", 2)
+    monkeypatch.setattr(resource_control_totals, "PARTS_AT_MOST", 2)
     totals = ResourceTotals()
     for number in range(5):
         totals.add({"productId": f"p{number}", "quantity": number})

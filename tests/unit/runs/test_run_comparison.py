@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from crossdock.runs.run_comparison import compare_with_earlier
+from crossdock.runs.comparison_with_earlier_runs import compare_with_earlier
 from crossdock.state import RunRecord
 
 AT = datetime(2026, 11, 2, 2, tzinfo=UTC)

@@ -16,7 +16,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 def report(*errors: CrossdockError, read: int = 0, left: OpenCounts = NOTHING_OPEN, **terms: int) -> Report:
     made = Report(1, "2026-03-29")
     for number, error in enumerate(errors):
-        made.messages.fail(f"wms.{number}", error)
+        made.messages.add_error(f"wms.{number}", error)
     made.open["wms.products"] = left
     tally = made.tally("wms.products")
     tally.count("read", read)
@@ -52,7 +52,7 @@ def test_the_most_severe_result_decides(made: Report, status: str, code: int) ->
 def test_errors_are_listed_by_stream() -> None:
     """The error of the run itself stands under ``run``."""
     made = report(UnavailableError("no answer", where="host"))
-    made.messages.fail("", StoppedError("stopped"))
+    made.messages.add_error("", StoppedError("stopped"))
     assert made.as_json()["errors"] == {"wms.0": "host: no answer", "run": "stopped"}
 
 

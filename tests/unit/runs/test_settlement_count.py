@@ -7,7 +7,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 
 
 def settled(*, untouched: bool = False, **facts: object) -> Settlement:

@@ -12,13 +12,13 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
 from crossdock.runs import still_referenced
-from crossdock.runs.bindings_by_target_id import bindings_to
+from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
 from crossdock.runs.still_referenced import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
 from crossdock.values.records import Record
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
 TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITTEN)})
@@ -43,12 +43,12 @@ class Books:
     def list(self, resource: str, *page: dict[str, Any]) -> None:
         """The platform lists these records."""
         ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-        self._live.add_page(resource, page, bindings_to(self.state, resource, ids))
+        self._live.add_page(resource, page, load_bindings_by_target_id(self.state, resource, ids))
 
     def bind(self, resource: str, target_id: str, payload: Any = None, *, contributes: str = "") -> Binding:
         self._number += 1
         made = binding(self._number, target_id=target_id, payload=payload or {"name": "x"})
-        of = scope(resource).contribution(contributes) if contributes else scope(resource)
+        of = scope(resource).contribution_scope(contributes) if contributes else scope(resource)
         with self.state.begin() as tx:
             tx.bindings.put(of, [made], run_id=self._run, at=AT)
         return made
@@ -71,7 +71,11 @@ class Books:
         """The ids that must stay, each with the resource that refers to it."""
         streams = cast(
             "Sequence[BoundStream]",
-            [SimpleNamespace(scope=scope(name), kind=WRITTEN[name]) for name in ORDER if self._operations[name]],
+            [
+                SimpleNamespace(scope=scope(name), resource_type=WRITTEN[name])
+                for name in ORDER
+                if self._operations[name]
+            ],
         )
 
         def operations(bound: BoundStream) -> Iterator[Operation]:
@@ -82,7 +86,7 @@ class Books:
         return {
             name: resource
             for bound in streams
-            for name, resource in found.among(
+            for name, resource in found.referring_resource_by_id(
                 bound.scope,
                 [each.binding.target_id for each in operations(bound) if each.kind == "delete" and each.binding],
             ).items()

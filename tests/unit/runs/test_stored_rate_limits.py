@@ -14,7 +14,7 @@ def bucket(burst: int, as_of: float) -> BucketState:
 
 
 def bursts(state: State, *connections: str) -> dict[str, int | None]:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return {name: each.estimate.burst for name, each in stored_rate_limits.read(tx, connections, {"erp"}).items()}
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.reading.sources.file_wait import LateError
+from crossdock.reading.sources.wait_for_late_files import LateError
 from crossdock.resources import ResourceModel, ResourceName
-from crossdock.runs.target_delivery import StreamOrder
+from crossdock.runs.run_delivery_to_targets import StreamOrder
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import POLL
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 ORDER = list(RESOURCES)
 
@@ -46,7 +46,7 @@ def stream_order(
     """Which stream went when, in seconds; one goes when its file is there, and is put off before."""
     clock, asked, went = Clock(), threading.Event(), list[tuple[str, int]]()
     clock.slept = lambda: asked.set() if interrupted(clock) else None
-    given_ = StreamOrder(streams, clock, Silent(), asked)
+    given_ = StreamOrder(streams, clock, SilentProgress(), asked)
     for one in given_:
         if one is None:
             continue
@@ -102,7 +102,7 @@ def test_another_target_waits_for_nobody() -> None:
 def test_a_pause_is_shared_with_the_other_targets() -> None:
     """While every stream waits, there is None after each short pause, so that the caller can go on elsewhere."""
     clock = ManualClock()
-    order = StreamOrder([LOTS], clock, Silent(), threading.Event())
+    order = StreamOrder([LOTS], clock, SilentProgress(), threading.Event())
     turns = iter(order)
     assert next(turns) is LOTS
     order.postpone(LOTS, LateError("late", where="here", pause=timedelta(seconds=1)))
@@ -129,10 +129,10 @@ def test_everybody_goes_once_and_after_its_parents(resources: list[ResourceName]
     assert sorted(name for name, _ in went) == [one.name for one in streams]
     at, place = dict(went), {name: number for number, (name, _) in enumerate(went)}
     for number, one in enumerate(streams):
-        before = [other for other in streams[:number] if other.scope.resource in one.kind.parents]
+        before = [other for other in streams[:number] if other.scope.resource in one.resource_type.parents]
         assert at[one.name] >= files_at[one.name]
         assert all(place[other.name] < place[one.name] for other in before)
-        free = not any(files_at[other.name] for other in streams if other.scope.resource in one.kind.parents)
+        free = not any(files_at[other.name] for other in streams if other.scope.resource in one.resource_type.parents)
         assert not (free and files_at[one.name] == 0 and at[one.name] > 0)
 
 

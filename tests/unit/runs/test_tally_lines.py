@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing.forecast import Forecast
+from crossdock.pacing.request_duration_forecast import Forecast
 from crossdock.runs import run_lines
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report
@@ -44,7 +44,7 @@ def test_a_printed_report_has_the_tally_the_errors_and_the_end() -> None:
     tally.count("created")
     tally.count("rejected", 2)
     report.open["wms.a"] = OpenCounts(rejected=1)
-    report.messages.fail("wms.b", UnavailableError("no answer", where="sftp.example.com"))
+    report.messages.add_error("wms.b", UnavailableError("no answer", where="sftp.example.com"))
     assert repr(report) == str(report)
     assert str(report).splitlines() == [
         "wms.a: rows: 3 read, 3 in records; records: 3 read, 1 created, 2 rejected",

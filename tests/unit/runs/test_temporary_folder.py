@@ -9,8 +9,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.reading.sources.run_context import run_folder
-from crossdock.values.local_files import is_alive
+from crossdock.reading.sources.run_context import create_run_folder
+from crossdock.values.local_files import is_process_alive
 
 
 def ended_process() -> int:
@@ -23,7 +23,7 @@ def test_the_folder_is_private_and_removed(tmp_path: Path) -> None:
     """It is in the spool, only for its owner, and gone with everything in it when the stack unwinds."""
     spool = tmp_path / "spool"
     with ExitStack() as stack:
-        folder = run_folder(stack, spool)
+        folder = create_run_folder(stack, spool)
         (folder / "part").write_bytes(b"x")
         assert folder.parent == spool
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -37,7 +37,7 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path) -> None:
     for name in (killed, own, other):
         (tmp_path / name).mkdir()
     with ExitStack() as stack:
-        run_folder(stack, tmp_path)
+        create_run_folder(stack, tmp_path)
         assert {each.name for each in tmp_path.iterdir()} >= {own, other}
         assert not (tmp_path / killed).exists()
 
@@ -45,12 +45,12 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path) -> None:
 def test_a_plan_uses_the_temporary_folder() -> None:
     """Without a spool the folder is where the system keeps temporary files."""
     with ExitStack() as stack:
-        folder = run_folder(stack, None)
+        folder = create_run_folder(stack, None)
         assert folder.is_dir()
     assert not folder.exists()
 
 
 def test_a_process_is_alive_until_it_ends() -> None:
     """This process is alive, an ended one is not."""
-    assert is_alive(os.getpid())
-    assert not is_alive(ended_process())
+    assert is_process_alive(os.getpid())
+    assert not is_process_alive(ended_process())

@@ -14,7 +14,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Timings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent, Unit
+from crossdock.values.progress import SilentProgress, Unit
 
 
 def s(seconds: float) -> timedelta:
@@ -42,7 +42,7 @@ def test_who_looks_on_is_told_everything(clock: ManualClock) -> None:
     """A course changes nothing of what a run tells, and says whose run it is once its id is known."""
     told: list[object] = []
 
-    class Listener(Silent):
+    class Listener(SilentProgress):
         def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
             told.append((stage, total) if unit == "records" else (stage, total, unit))
 
@@ -108,7 +108,7 @@ def test_rows_are_not_counted_as_bytes_of_their_file(clock: ManualClock) -> None
     """Once files are fetched, the listener is back at the reading, where it was, with the first row."""
     heard: list[object] = []
 
-    class Listener(Silent):
+    class Listener(SilentProgress):
         def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
             heard.append((stage, total, unit))
 
@@ -143,8 +143,8 @@ def test_a_part_of_the_run_lasts_beyond_its_total(clock: ManualClock, timings: T
 
 def test_what_a_run_is_given_is_what_it_tells(clock: ManualClock, timings: Timings) -> None:
     """Whoever gives a course to a run finds the run's own in it; any other listener gets one put before it."""
-    assert Timings.wrapping(timings, clock) is timings
-    assert Timings.wrapping(Silent(), clock) is not timings
+    assert Timings.reuse_or_wrap(timings, clock) is timings
+    assert Timings.reuse_or_wrap(SilentProgress(), clock) is not timings
 
 
 Call = Callable[[Timings, int], None]
@@ -215,7 +215,7 @@ def test_few_samples_tell_the_allowance(told: list[tuple[float, int | None]], ti
         timings.allowance(tokens)
         if tokens is not None:
             all_of_them.append((clock.now() - begun, tokens))
-    samples = timings.samples
+    samples = timings.allowance_samples
     assert len(samples) <= 2 * SLOTS
     assert samples == sorted(samples, key=lambda sample: sample[0])
     assert set(samples) <= set(all_of_them)
@@ -229,7 +229,10 @@ def test_samples_are_spread_over_the_run(clock: ManualClock, timings: Timings) -
     for number in range(100_000):
         clock.advance(1)
         timings.allowance(number % 7)
-    halves = [sum(at <= s(50_000) for at, _ in timings.samples), sum(at > s(50_000) for at, _ in timings.samples)]
+    halves = [
+        sum(at <= s(50_000) for at, _ in timings.allowance_samples),
+        sum(at > s(50_000) for at, _ in timings.allowance_samples),
+    ]
     assert min(halves) >= SLOTS / 3
     assert abs(halves[0] - halves[1]) <= 4
 

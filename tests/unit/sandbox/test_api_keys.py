@@ -71,7 +71,7 @@ def test_an_invalid_key_request_is_refused(raw: Raw, body: str, status: int, poi
 def test_keys_of_another_process_take_effect(raw: Raw, tmp_path: Path) -> None:
     """Another process, as the command line, creates and revokes keys of the running sandbox."""
     with Keyring(tmp_path) as elsewhere:
-        credential, key = elsewhere.add("sandbox", ["customers:write"])
+        credential, key = elsewhere.create_credential("sandbox", ["customers:write"])
         assert Raw(raw.sandbox, key=key)("GET", CUSTOMERS).status_code == 200
         assert elsewhere.revoke(credential.id)
         assert not elsewhere.revoke(credential.id)
@@ -83,10 +83,10 @@ def test_keys_of_another_process_take_effect(raw: Raw, tmp_path: Path) -> None:
 def test_keys_are_read_again_only_after_a_write(tmp_path: Path) -> None:
     """Without a write to the file the valid credentials are the same object."""
     with Keyring(tmp_path) as ring, Keyring(tmp_path) as other:
-        ring.add()
+        ring.create_credential()
         known = ring.valid_keys()
         assert ring.valid_keys() is known
-        other.add()
+        other.create_credential()
         assert len(ring.valid_keys()) == len(known) + 1
 
 
@@ -94,4 +94,4 @@ def test_keys_are_read_again_only_after_a_write(tmp_path: Path) -> None:
 def test_an_invalid_tenant_or_scope_is_a_config_error(tmp_path: Path, bad: dict[str, Any]) -> None:
     """The error names the setting and the allowed values."""
     with Keyring(tmp_path) as ring, pytest.raises(ConfigError, match=f"{next(iter(bad))}: .*\n  (Use|Known scopes)"):
-        ring.add(**bad)
+        ring.create_credential(**bad)

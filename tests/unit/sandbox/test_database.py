@@ -28,7 +28,7 @@ class Writes:
                 raise LookupError(number)
             return number
 
-        await self.writer.run(work)
+        await self.writer.run_in_transaction(work)
         assert number in self.seen()
         return number
 

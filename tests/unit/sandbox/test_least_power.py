@@ -132,7 +132,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def token(world: World, tenant: str, scopes: list[str], asked: list[str]) -> str:
-    client, secret = world.sandbox.clients.add(tenant, scopes)
+    client, secret = world.sandbox.clients.create_credential(tenant, scopes)
     scope = quote_plus(" ".join(asked))
     form = f"grant_type=client_credentials&client_id={client.id}&client_secret={secret}&scope={scope}"
     headers: dict[str, str | None] = {"authorization": None, "content_type": "application/x-www-form-urlencoded"}

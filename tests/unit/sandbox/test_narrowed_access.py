@@ -160,7 +160,7 @@ def test_a_lot_cannot_leave_or_enter_the_narrowing(raw: Raw, stock: Stock) -> No
 @pytest.fixture
 def token_of(raw: Raw) -> Callable[[str, str], Raw]:
     def made(client_scopes: str, scope: str) -> Raw:
-        client, secret = raw.sandbox.clients.add(scopes=client_scopes.split())
+        client, secret = raw.sandbox.clients.create_credential(scopes=client_scopes.split())
         form = f"grant_type=client_credentials&client_id={client.id}&client_secret={secret}&scope={scope}"
         headers: dict[str, str | None] = {"authorization": None, "content_type": "application/x-www-form-urlencoded"}
         answer = raw("POST", "/oauth/token", form, **headers)

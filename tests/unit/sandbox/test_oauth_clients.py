@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sandbox.raw import Raw, assert_problem, exact
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox.oauth_clients import PATH, OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import PATH, OAuthClients
 
 
 def test_clients_are_made_listed_and_revoked_over_http(raw: Raw) -> None:
@@ -38,10 +38,10 @@ def test_clients_are_made_listed_and_revoked_over_http(raw: Raw) -> None:
 )
 def test_an_invalid_client_is_refused(raw: Raw, body: str, pointer: str) -> None:
     """The problem points at the invalid member, and no client is created."""
-    raw.sandbox.clients.add(client_id="taken")
+    raw.sandbox.clients.create_credential(client_id="taken")
     problem = assert_problem(raw("POST", PATH, body, authorization=None), 422)
     assert [each["pointer"] for each in problem["errors"]] == [pointer]
-    assert len(raw.sandbox.clients.listed()) == 1
+    assert len(raw.sandbox.clients.list_credentials()) == 1
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_an_invalid_client_is_refused(raw: Raw, body: str, pointer: str) -> None
 def test_an_invalid_tenant_or_scope_is_a_config_error(tmp_path: Path, bad: dict[str, Any]) -> None:
     """The error names the setting and the allowed values."""
     with OAuthClients(tmp_path) as clients, pytest.raises(ConfigError, match=f"{next(iter(bad))}: "):
-        clients.add(**bad)
+        clients.create_credential(**bad)

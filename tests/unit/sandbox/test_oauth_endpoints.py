@@ -22,7 +22,7 @@ class Client:
 
     def __init__(self, raw: Raw, *scopes: str, tenant: str = "sandbox") -> None:
         self.raw = raw
-        stored, self.secret = raw.sandbox.clients.add(tenant, scopes)
+        stored, self.secret = raw.sandbox.clients.create_credential(tenant, scopes)
         self.id = stored.id
 
     def ask(self, path: str, /, **form: str) -> httpx.Response:
@@ -169,7 +169,7 @@ def test_a_revoked_client_loses_its_tokens(raw: Raw) -> None:
     bearer = client.bearer()
     assert raw.sandbox.clients.revoke(client.id)
     assert bearer("GET", CUSTOMERS).status_code == 401
-    raw.sandbox.clients.add(client_id=client.id)
+    raw.sandbox.clients.create_credential(client_id=client.id)
     assert bearer("GET", CUSTOMERS).status_code == 401
     assert client.ask("token", grant_type="client_credentials").status_code == 401
 

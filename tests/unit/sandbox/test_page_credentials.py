@@ -186,7 +186,7 @@ def test_a_client_is_created_and_gets_tokens(sandbox: Sandbox, person: Person) -
     answer = person.send(CLIENTS, ("tenant", "acme"), ("scope", "customers:read"), page=CLIENTS)
     assert answer.status_code == 201
     assert_accessible(answer.text)
-    (client,) = sandbox.clients.listed()
+    (client,) = sandbox.clients.list_credentials()
     assert (client["tenant"], client["scopes"]) == ("acme", ["customers:read"])
     assert sandbox.clients.authenticate(client["id"], key_in(answer))
     for path in (CLIENTS, f"{CLIENTS}/{client['id']}"):
@@ -199,7 +199,7 @@ def test_a_client_is_created_and_gets_tokens(sandbox: Sandbox, person: Person) -
 
 def test_a_client_is_narrowed_and_revoked(sandbox: Sandbox, person: Person) -> None:
     """Narrowing revokes its tokens; a revoked client has no page."""
-    client, secret = sandbox.clients.add(scopes=["customers:write"])
+    client, secret = sandbox.clients.create_credential(scopes=["customers:write"])
     raw, page = Raw(sandbox, key="none"), f"{CLIENTS}/{client.id}"
     body = f"grant_type=client_credentials&client_id={client.id}&client_secret={secret}"
     form = "application/x-www-form-urlencoded"
@@ -209,11 +209,11 @@ def test_a_client_is_narrowed_and_revoked(sandbox: Sandbox, person: Person) -> N
     assert person.send(f"{page}/narrow", ("scope", "orders:read"), page=page).status_code == 422
     assert user("GET", CUSTOMERS).status_code == 200
     assert person.send(f"{page}/narrow", ("scope", "customers:read"), page=page).status_code == 200
-    assert sandbox.clients.listed()[0]["scopes"] == ["customers:read"]
+    assert sandbox.clients.list_credentials()[0]["scopes"] == ["customers:read"]
     assert user("GET", CUSTOMERS).status_code == 401
     assert person.send(f"{page}/revoke", page=page).status_code == 200
     assert person.get(page).status_code == 404
-    assert sandbox.clients.listed() == []
+    assert sandbox.clients.list_credentials() == []
 
 
 def test_scopes_are_narrowed_to_single_records(sandbox: Sandbox, person: Person) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.webhook_addresses import MAX_URL, is_address_allowed, url_fault
+from crossdock.sandbox.webhook_addresses import MAX_URL, is_address_allowed, url_refusal_reason
 
 HOSTILE = [
     "http://169.254.169.254/latest/meta-data",  # metadata
@@ -58,13 +58,13 @@ GOOD = [
 @pytest.mark.parametrize("url", HOSTILE)
 def test_a_hostile_url_is_refused(url: str) -> None:
     """Internal addresses, unusual forms of them, user information and malformed addresses are refused."""
-    assert url_fault(url)
+    assert url_refusal_reason(url)
 
 
 @pytest.mark.parametrize("url", GOOD)
 def test_a_url_of_the_internet_or_this_machine_is_accepted(url: str) -> None:
     """https with a DNS name, and both schemes with a usual form of a loopback address."""
-    assert url_fault(url) is None
+    assert url_refusal_reason(url) is None
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from tests.unit.scheduling.wallclock import schedule, utc
 from tests.waiting import WITHIN_S
 
 from crossdock.config.schedules.due_times import due_between
-from crossdock.services.scheduler import daemon
-from crossdock.services.scheduler.daemon import ScheduleTrigger
+from crossdock.services.scheduler import apscheduler_daemon
+from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
 
 NOW = utc(2026, 3, 28)
 
@@ -96,7 +96,7 @@ def test_it_can_be_stored() -> None:
 
 def test_its_example_runs() -> None:
     """The docstring shows how it is used."""
-    result = doctest.testmod(daemon)
+    result = doctest.testmod(apscheduler_daemon)
     assert (result.failed, result.attempted) == (0, 5)
 
 

@@ -15,9 +15,9 @@ from apscheduler.schedulers.base import STATE_STOPPED
 from apscheduler.triggers.base import BaseTrigger
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock.config.schedules.schedule_config import JobConfig
-from crossdock.services.scheduler import daemon
-from crossdock.services.scheduler.daemon import Daemon
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.services.scheduler import apscheduler_daemon
+from crossdock.services.scheduler.apscheduler_daemon import Daemon
 
 YEARLY = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "00:00", "days": 1}})
 EVERY_SECOND = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "every": "1s"}})
@@ -49,10 +49,10 @@ class FakeService:
         self.use(self.project)
 
     @property
-    def tasks(self) -> dict[str, tuple[Callable[[], None], float]]:
+    def periodic_tasks(self) -> dict[str, tuple[Callable[[], None], float]]:
         return {"retention": (self.note_thread, 0.01)}
 
-    def poll(self) -> None:
+    def report_and_start_runs(self) -> None:
         self.looks += 1
         self.threads.add(threading.current_thread().name)
         self.on_look()
@@ -112,7 +112,7 @@ def running(service: FakeService) -> Iterator[Running]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon, "SIGNAL_S", 0.01)
+    monkeypatch.setattr(apscheduler_daemon, "SIGNAL_S", 0.01)
 
 
 def test_it_looks_at_once_and_when_a_job_is_due() -> None:
@@ -163,7 +163,7 @@ def test_a_call_may_be_removed_while_the_timer_shuts_down() -> None:
             return None
 
     removing = threading.Event()
-    timer = daemon._Timer()
+    timer = apscheduler_daemon._Timer()
     timer.start()
     timer.add_job(int, Once())
     assert removing.wait(WITHIN_S)
@@ -181,7 +181,7 @@ def test_no_call_that_comes_while_another_is_running_is_lost() -> None:
     service = FakeService(Jobs({"a": YEARLY}))
     with running(service) as one:
         service.on_look = wait
-        one.daemon._wake()
+        one.daemon._call_service_soon()
         assert begun.wait(WITHIN_S)
         during = service.looks
         for _ in range(20):
@@ -222,7 +222,7 @@ def test_an_unexpected_error_is_raised() -> None:
 
     with running(service) as one:
         service.on_look = fail
-        one.daemon._wake()
+        one.daemon._call_service_soon()
         one.ends()
     assert isinstance(one.error, ZeroDivisionError)
     assert service.closed
@@ -241,7 +241,7 @@ def test_a_reloaded_config_brings_its_own_schedules() -> None:
 def test_a_clock_that_is_set_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls are planned anew: APScheduler would otherwise wait for the old time."""
     offsets = [0.0]
-    monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
+    monkeypatch.setattr(apscheduler_daemon, "_wall_minus_monotonic_s", lambda: offsets[-1])
     with running(FakeService(Jobs({"a": YEARLY}))) as one:
         eventually(lambda: one.daemon._timer.get_job("poll") is not None)
         planned = one.daemon._timer.get_job("poll")
@@ -252,7 +252,7 @@ def test_a_clock_that_is_set_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_clock_that_is_set_during_the_start_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first calls were planned by the old time."""
     offsets, schedules = [0.0], []
-    monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
+    monkeypatch.setattr(apscheduler_daemon, "_wall_minus_monotonic_s", lambda: offsets[-1])
     start, schedule = BackgroundScheduler.start, Daemon._schedule_calls
 
     def set_clock(scheduler: BackgroundScheduler) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade, parse_url
 
@@ -104,7 +104,7 @@ def test_the_preview_is_in_order() -> None:
     assert [(name, one.instant.day, one.instant.hour) for name, one in found] == [
         ("b", 1, 1), ("a", 1, 2), ("b", 2, 1), ("a", 2, 2),
     ]  # fmt: skip
-    assert due_jobs.next_due(BEGIN) == {"a": RUNS[0].instant, "b": utc(2026, 6, 1, 1)}
+    assert due_jobs.next_due_by_job(BEGIN) == {"a": RUNS[0].instant, "b": utc(2026, 6, 1, 1)}
 
 
 def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> None:

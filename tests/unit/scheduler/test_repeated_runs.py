@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.scheduler.run_notices import REMIND_AFTER, PreviousRun, previous_run
+from crossdock.services.scheduler.run_event_builders import REMIND_AFTER, PreviousRun, previous_run
 from crossdock.state import DueRun, RunResult, State
 from crossdock.state.tables.scheduled_runs import Status
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
@@ -31,7 +31,7 @@ def night(state: State, number: int, status: Status, left: OpenCounts = NOTHING_
 
 
 def previous(state: State, number: int) -> PreviousRun | None:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return previous_run(tx, "nightly", AT + number * DAY)
 
 

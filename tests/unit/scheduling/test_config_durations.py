@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.config.schedules.schedule_config import JobConfig
-from crossdock.values.config_models import is_duration, parse_duration
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.values.config_base_types import is_duration, parse_duration
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))

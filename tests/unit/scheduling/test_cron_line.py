@@ -15,7 +15,7 @@ from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import Span, schedule, utc
 
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.schedule_config import CronLine
+from crossdock.config.schedules.job_and_schedule_config import CronLine
 
 SPANS: list[Span] = [
     ("Europe/Berlin", date(2026, 3, 27), 5),

@@ -15,7 +15,7 @@ from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, 
 
 from crossdock.config.schedules.calendar_days import WEEKDAYS
 from crossdock.config.schedules.due_times import Due, due_between, first_due_of_dates
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 ZONES = [
     "America/New_York", "Europe/Berlin", "Asia/Beirut", "Africa/Cairo", "America/Santiago", "America/Havana",

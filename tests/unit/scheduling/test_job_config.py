@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.config.schedules.schedule_config import JobConfig, jobs_in_order
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
 
 
 def job(**said: Any) -> JobConfig:

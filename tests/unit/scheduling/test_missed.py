@@ -8,7 +8,7 @@ import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
 from crossdock.config.schedules.due_times import Due, due_after, runs_to_catch_up
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
 NOW = utc(2026, 6, 10, 9)

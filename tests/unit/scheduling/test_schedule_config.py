@@ -10,10 +10,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel
 
 GOOD = [
@@ -38,7 +38,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
     path = tmp_path / "c.yaml"
     path.write_text(f"schedule:\n{zone}  " + text.replace("\n", "\n  "), encoding="utf-8")
     document = config_file.read(path)
-    return document.check(Job, document.data).schedule
+    return document.validated_as_model(Job, document.data).schedule
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 ONE_DAY = timedelta(days=1)
 Step = tuple[datetime, datetime]  # an instant, and what the clocks show

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.serving import page_forms
-from crossdock.values.serving.page_forms import FormError, FormTokens
+from crossdock.values.serving import csrf_protected_forms
+from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens
 
 
 def refusal(tokens: FormTokens, session: str, token: str) -> int:
     with pytest.raises(FormError) as refused:
-        tokens.use(session, token)
+        tokens.accept_once(session, token)
     assert refused.value.message
     return refused.value.status
 
@@ -19,7 +19,7 @@ def test_a_token_is_accepted_once() -> None:
     """The second use is 409."""
     tokens = FormTokens()
     token = tokens.issue("a")
-    tokens.use("a", token)
+    tokens.accept_once("a", token)
     assert refusal(tokens, "a", token) == 409
 
 
@@ -29,7 +29,7 @@ def test_a_token_belongs_to_one_session_of_one_sandbox() -> None:
     token = tokens.issue("a")
     assert refusal(tokens, "b", token) == 403
     assert refusal(FormTokens(), "a", token) == 403
-    tokens.use("a", token)
+    tokens.accept_once("a", token)
 
 
 @given(st.text(max_size=90))
@@ -50,24 +50,24 @@ def test_a_changed_token_is_refused(at: int, to: str) -> None:
 
 def test_the_memory_of_used_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A token that is no longer remembered as used is refused as too old; newer ones are accepted in any order."""
-    monkeypatch.setattr(page_forms, "_REMEMBERED", 10)
+    monkeypatch.setattr(csrf_protected_forms, "_REMEMBERED", 10)
     tokens = FormTokens()
     issued = [tokens.issue("a") for _ in range(40)]
     for token in issued[:30]:
-        tokens.use("a", token)
+        tokens.accept_once("a", token)
     assert [refusal(tokens, "a", token) for token in issued[:30]] == [403] * 20 + [409] * 10
     for token in reversed(issued[30:]):
-        tokens.use("a", token)
+        tokens.accept_once("a", token)
 
 
 def test_nobody_uses_up_the_tokens_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many forms other sessions send, also of people who have not signed in."""
-    monkeypatch.setattr(page_forms, "_SESSIONS", 10)
+    monkeypatch.setattr(csrf_protected_forms, "_SESSIONS", 10)
     tokens = FormTokens()
     mine = tokens.issue("a")
     for number in range(500):
         session = f"b{number % 50}"
-        tokens.use(session, tokens.issue(session))
-    tokens.use("a", mine)
+        tokens.accept_once(session, tokens.issue(session))
+    tokens.accept_once("a", mine)
     assert refusal(tokens, "a", mine) == 409
     assert len(tokens._used) == 10

@@ -14,5 +14,5 @@ def test_answers_are_sent_at_once() -> None:
     def refused(error: OSError) -> ConfigError:
         raise AssertionError(error)
 
-    with served_thread._listener("127.0.0.1", 0, refused) as listener:
+    with served_thread._open_listener("127.0.0.1", 0, refused) as listener:
         assert listener.proto == socket.IPPROTO_TCP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.applications import Starlette
 
-from crossdock.values.serving import ConnectionLimits, GuardedConnection, make_uvicorn_config
+from crossdock.values.serving import ConnectionLimits, LimitedConnection, make_uvicorn_config
 
 
 def test_each_server_has_its_own_limits() -> None:
@@ -12,7 +12,7 @@ def test_each_server_has_its_own_limits() -> None:
     one, other = (make_uvicorn_config(Starlette(), ConnectionLimits(connections=count), backlog=7) for count in (1, 2))
     for configured, count in ((one, 1), (other, 2)):
         assert isinstance(configured.http, type)
-        assert issubclass(configured.http, GuardedConnection)
+        assert issubclass(configured.http, LimitedConnection)
         assert configured.http.limits.connections == count
-    assert not hasattr(GuardedConnection, "limits")
+    assert not hasattr(LimitedConnection, "limits")
     assert (one.backlog, one.access_log, one.server_header) == (7, False, False)

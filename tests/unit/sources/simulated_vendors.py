@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.shared_buckets import bucket_of_api
+from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.shared_token_buckets import make_api_bucket
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
@@ -194,14 +194,14 @@ class Reader:
         self._rate = rate or self._rate
         self._clock.sleep(PAUSE_S + self._burst / self._rate)
         self.vendor = self._new_vendor(self._rate, self._burst, self._clock.monotonic())
-        self._allowance = SourceAllowance(self._clock, bucket_of_api(self._clock, self._limit, self._state))
+        self._allowance = SourceAllowance(self._clock, make_api_bucket(self._clock, self._limit, self._state))
 
     def read(self, requests: int) -> Run:
         """Continue the run until that many more requests are accepted."""
         clock, allowance, vendor, accepted = self._clock, self._allowance, self.vendor, 0
         began, left, refused = clock.monotonic(), vendor.left, allowance.usage.throttled
         while accepted < requests:
-            sent = allowance.take(None)
+            sent = allowance.wait_for_token(None)
             clock.sleep(self._half_way())
             is_accepted = vendor.accepts(clock.monotonic())
             answer = Answer(200 if is_accepted else 429, self._headers(vendor, is_accepted), b"")

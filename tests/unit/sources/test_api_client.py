@@ -12,15 +12,15 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.api_request_sender import ApiRequestSender
+from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBody, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.author_code import AuthorCodeError
-from crossdock.values.config_models import SecretRef
-from crossdock.values.progress import Silent
+from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.values.config_base_types import SecretRef
+from crossdock.values.progress import SilentProgress
 
 BASE = "https://shop.example/api"
 
@@ -36,7 +36,13 @@ class Shop:
     def __init__(self, *answers: httpx.Response | Exception, **options: Any) -> None:
         self.answers, self.requests, self.clock = list(answers), list[httpx.Request](), ManualClock()
         self.run = SourceContext(
-            self.clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=httpx.MockTransport(self._handle)
+            self.clock,
+            SilentProgress(),
+            NoIntake(),
+            Path(),
+            Path(),
+            Path(),
+            transport=httpx.MockTransport(self._handle),
         )
         self.api = ApiClient(Api(BASE, **options), self.run)
         self.sender = ApiRequestSender(Api(BASE, **options), self.clock, self.run.transport)
@@ -83,8 +89,8 @@ def test_parameters_of_each_request_are_added_where_an_address_lacks_them() -> N
         params={"organization": "a b", "lang": "en"},
     )
     list(shop.api.pages("/orders", {"lang": "de"}))
-    shop.sender.deliver("POST", "/orders", body=b"{}")
-    shop.sender.deliver("GET", "/orders?name=x")
+    shop.sender.send_operation_once("POST", "/orders", body=b"{}")
+    shop.sender.send_operation_once("GET", "/orders?name=x")
     assert [request.url.query.decode() for request in shop.requests] == [
         "lang=de&organization=a+b",
         "page=2&organization=a+b&lang=en",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.printable import MASK, redacted
-from crossdock.reading.sources.api_error_messages import SHOWN, error_reason, message_of
+from crossdock.reading.sources.api_error_messages import SHOWN, error_message_in, error_reason
 
 KEY = "canary-1234567-key@example.com"
 JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"
@@ -79,5 +79,5 @@ def test_credentials_are_removed_before_anything_is_cut(before: int, form: tuple
 )
 def test_what_a_mutation_answers_with_in_place_of_a_record_is_shown(result: object, said: str) -> None:
     """Errors as types of a union, as in Vendure, or in lists beside the record, as in Shopify; never data."""
-    assert message_of({"data": {"result": result}}, str) == said
-    assert message_of({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"
+    assert error_message_in({"data": {"result": result}}, str) == said
+    assert error_message_in({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"

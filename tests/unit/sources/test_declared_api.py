@@ -10,9 +10,9 @@ import pytest
 
 from crossdock import Connector, Settings
 from crossdock.errors import ConnectorError
-from crossdock.reading.sources.api import declared_api
+from crossdock.reading.sources.api_declaration import declared_api
 from crossdock.sources import Api, ApiAnswer, BearerAuth, PageNumber
-from crossdock.testing.connector_context import context
+from crossdock.testing.context_and_stream_reading import context
 
 URL = "https://shop.example.com"
 AnyApi: Any = Api

@@ -16,7 +16,7 @@ from crossdock.reading.sources.run_context import JobRun, SourceContext, Waiting
 from crossdock.runs.intake_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HERE = Path()
@@ -25,7 +25,7 @@ DUE = datetime(2026, 3, 10, 2, 0, tzinfo=UTC)
 
 def run(now: datetime, job: JobRun | None = None, zone: ZoneInfo | None = None) -> SourceContext:
     patience = WaitingRun(now, zone) if zone else None
-    return SourceContext(ManualClock(now), Silent(), NoIntake(), HERE, HERE, HERE, patience, job=job)
+    return SourceContext(ManualClock(now), SilentProgress(), NoIntake(), HERE, HERE, HERE, patience, job=job)
 
 
 def file(modified: datetime, accepted: datetime | None = None) -> FileFacts:

@@ -59,7 +59,7 @@ def test_an_unambiguous_order_needs_no_declaration(names: tuple[str, str], times
     older, newer = files(*names, times=times)
     if older.name != newer.name:
         assert order(snapshot=True).newest([remote(newer), remote(older)], NOW).name == newer.name
-        assert order().in_order([newer, older], NOW) == [older, newer]
+        assert order().sorted_oldest_first([newer, older], NOW) == [older, newer]
         order().refuse_older([older, newer], [], NOW)
     for snapshot in (False, True):
         order(snapshot=snapshot).refuse_older([newer], [older], NOW)
@@ -74,7 +74,7 @@ def test_a_doubtful_order_is_refused_with_both_names(names: tuple[str, str], tim
     older, newer = files(*names, times=times)
     for snapshot in (False, True):
         with pytest.raises(RefusedError) as refused:
-            order(snapshot=snapshot).refuse_older(order().in_order([newer, older], NOW), [], NOW)
+            order(snapshot=snapshot).refuse_older(order().sorted_oldest_first([newer, older], NOW), [], NOW)
         assert all(name in f"{refused.value.where}: {refused.value.message}" for name in names)
         assert "order" in str(refused.value.hint)
     with pytest.raises(RefusedError):
@@ -89,7 +89,7 @@ def test_declared_forms_follow_each_other() -> None:
     """Of names that say the same, the later form is the newer one; other names have no place."""
     declared = order({"name": ["S_{date:%Y%m%d}", "S_{date:%Y%m%d}_v{number}", "S_{date:%Y%m%d}-CORR"]})
     names = ["S_20261124-CORR", "S_20261125", "S_20261125-CORR", "S_20261125_v2", "S_20261125_v10"]
-    assert [facts.name for facts in declared.in_order(files(*names[::-1]), NOW)] == names
+    assert [facts.name for facts in declared.sorted_oldest_first(files(*names[::-1]), NOW)] == names
     declared.refuse_older(files(*names), [], NOW)
     assert declared.fits_no_template("S_20261325")
     assert declared.moment_in_name("S_20261125_v2") == "2026-11-25"

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.file_wait import LateError
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
+from crossdock.reading.sources.wait_for_late_files import LateError
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
-from crossdock.values.run_messages import RunMessages, remarks_by_stream
+from crossdock.values.progress import SilentProgress
+from crossdock.values.run_messages import RunMessages, warnings_and_notes_by_stream
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")
@@ -97,16 +97,16 @@ class Memory:
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         return Digests()
 
-    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """They are on record anyway."""
 
     def known_files(self, stream: str) -> list[FileFacts]:
         return [facts for (name, _), (_, facts) in self.rows.items() if name == stream]
 
-    def passed_files(self, stream: str) -> set[FileDescription]:
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
         return set()
 
-    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         """No test passes over a file twice."""
 
     def accept(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
@@ -114,12 +114,12 @@ class Memory:
             accepted = structs.replace(facts, accepted_at=self.clock.now())
             self.rows[stream, facts.content_hash] = "accepted", accepted
 
-    def finish(self, stream: str, version: str) -> None:
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
         for key, facts in self.unfinished_files(stream).items():
             self.rows[stream, key] = "done", facts
 
 
-class Warnings(Silent):
+class Warnings(SilentProgress):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
@@ -219,7 +219,7 @@ def test_a_late_file_is_read_when_it_is_there(bench: Bench) -> None:
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert (bench.waited, bench.depot.opened) == (timedelta(minutes=30), 4)
     assert bench.warnings.texts == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
-    assert remarks_by_stream(bench.messages) == {}
+    assert warnings_and_notes_by_stream(bench.messages) == {}
 
 
 def test_a_file_of_another_night_is_not_waited_for(bench: Bench) -> None:
@@ -236,7 +236,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
     note = f"no new file out/LOT_* until {UNTIL}; continued without it"
-    assert remarks_by_stream(bench.messages) == {"wms.lots": [note]}
+    assert warnings_and_notes_by_stream(bench.messages) == {"wms.lots": [note]}
     assert bench.warnings.texts[1:] == [f"wms.lots: {note}"]
 
 
@@ -245,7 +245,11 @@ def test_without_a_file_it_fails(bench: Bench) -> None:
     source = bench.patient()
     with pytest.raises(UnavailableError, match=f"no new file arrived by {UNTIL}") as failed:
         bench.read(source)
-    assert (failed.value.exit_code, bench.waited, remarks_by_stream(bench.messages)) == (3, timedelta(hours=3), {})
+    assert (failed.value.exit_code, bench.waited, warnings_and_notes_by_stream(bench.messages)) == (
+        3,
+        timedelta(hours=3),
+        {},
+    )
     opened = bench.depot.opened
     with pytest.raises(UnavailableError) as again:
         bench.read(source)
@@ -344,7 +348,7 @@ def test_a_run_that_is_done_again_does_not_wait_again(bench: Bench) -> None:
     bench.depot.put("LOT_1")
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert bench.read(bench.patient()) == []
-    assert (bench.waited, remarks_by_stream(bench.messages)) == (timedelta(minutes=1), {})
+    assert (bench.waited, warnings_and_notes_by_stream(bench.messages)) == (timedelta(minutes=1), {})
 
 
 def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
@@ -377,7 +381,7 @@ def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
             list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
-    assert remarks_by_stream(bench.messages).keys() == {"wms.lots", "wms.bins"}
+    assert warnings_and_notes_by_stream(bench.messages).keys() == {"wms.lots", "wms.bins"}
     assert bench.depot.opened == 3 * 6 + 1
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources import id_set
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources import compact_id_set
+from crossdock.reading.sources.compact_id_set import IdSet
 
 _IDS = st.lists(st.text(max_size=12))
 
@@ -22,14 +22,14 @@ def test_those_that_were_added_are_found(pages: list[list[str]], asked: list[str
         assert len(ids) == len(before)
     added = {each for page in pages for each in page}
     wanted = [*asked, *added]
-    assert ids.known_among(wanted) == added & {*wanted}
-    assert ids.known_among([]) == set()
+    assert ids.ids_already_added(wanted) == added & {*wanted}
+    assert ids.ids_already_added([]) == set()
 
 
 def test_many_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """More ids than are kept apart are found as well, also those that were added after the first question."""
-    monkeypatch.setattr(id_set, "_RECENT", 10)
+    monkeypatch.setattr(compact_id_set, "_RECENT", 10)
     ids = IdSet()
     for number in range(100):
         ids.add([f"prd_{number}"])
-        assert ids.known_among([f"prd_{number}", f"prd_{number + 1}"]) == {f"prd_{number}"}
+        assert ids.ids_already_added([f"prd_{number}", f"prd_{number + 1}"]) == {f"prd_{number}"}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
-from crossdock.reading.sources.input_summary import LISTED, InputFacts, ReadFile, describe_input, is_to_remember
+from crossdock.reading.sources.input_summary import LISTED, InputFacts, ReadFile, describe_input, is_new_or_resent_file
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)
@@ -43,11 +43,11 @@ def test_inputs(
 def test_a_snapshot_that_is_exported_again_is_remembered() -> None:
     """Its new modification time is, so that the same file is not new on the next day; an older one is not."""
     finished = {"h1": OLD}
-    assert is_to_remember(AGAIN, finished, snapshot=True)
-    assert not is_to_remember(AGAIN, finished, snapshot=False)
-    assert not is_to_remember(OLD, finished, snapshot=True)
-    assert not is_to_remember(structs.replace(AGAIN, stamp="2026-03-08"), finished, snapshot=True)
-    assert is_to_remember(NEW, finished, snapshot=True)
+    assert is_new_or_resent_file(AGAIN, finished, snapshot=True)
+    assert not is_new_or_resent_file(AGAIN, finished, snapshot=False)
+    assert not is_new_or_resent_file(OLD, finished, snapshot=True)
+    assert not is_new_or_resent_file(structs.replace(AGAIN, stamp="2026-03-08"), finished, snapshot=True)
+    assert is_new_or_resent_file(NEW, finished, snapshot=True)
 
 
 def test_a_report_lists_some_files() -> None:

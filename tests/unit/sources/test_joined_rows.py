@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources import joined_rows
-from crossdock.reading.sources.joined_rows import Joiner, Rule, StoredRows
+from crossdock.reading.sources import file_lookups_and_joins
+from crossdock.reading.sources.file_lookups_and_joins import Joiner, Rule, StoredRows
 from crossdock.values.records import LINE, REFUSED
 
 Row = dict[str, str | None]
@@ -148,7 +148,7 @@ def test_a_column_may_have_any_name(odd: str, by: tuple[str, ...], tmp_path: Pat
 
 def test_too_many_rows_without_a_record_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would all be dead letters; a wrong file is more likely."""
-    monkeypatch.setattr(joined_rows, "MAX_ORPHANS", 2)
+    monkeypatch.setattr(file_lookups_and_joins, "MAX_ORPHANS", 2)
     rows = stored([[{"NO": str(number)} for number in range(1, 5)]], ["NO"], tmp_path)
     joiner = Joiner({}, {"lines": Rule({"ID": "NO"})}, {"lines": rows}, tmp_path)
     list(joiner.add_columns(frame([{"ID": "1"}], ["ID"])))

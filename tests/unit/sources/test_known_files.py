@@ -32,7 +32,7 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         finished_files=lambda _stream, _version: done,
         known_files=lambda _stream: list(done.values()),
         unfinished_files=lambda _stream: {},
-        passed_files=lambda _stream: set(),
+        passed_over_files=lambda _stream: set(),
         digests_of_removed_files=lambda _stream, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))

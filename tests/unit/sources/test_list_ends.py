@@ -11,7 +11,7 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import CrossdockError, RefusedError, RemoteError
-from crossdock.reading.sources import api_client, list_evidence
+from crossdock.reading.sources import list_evidence, paginated_api_client
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import AfterId, CursorInBody, NextUrl, Offset, PageNumber, Paginator, Stop
 
@@ -184,7 +184,7 @@ def test_the_same_records_under_ever_new_cursors_are_a_loop(shown: str) -> None:
 
 def test_pages_without_records_under_ever_new_cursors_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A filter may leave out all records of some pages, and not of very many in a row."""
-    monkeypatch.setattr(api_client, "MAX_EMPTY_PAGES", 20)
+    monkeypatch.setattr(paginated_api_client, "MAX_EMPTY_PAGES", 20)
     asked = count(1)
 
     def handle(_: httpx.Request) -> httpx.Response:

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import RefusedError, RemoteError
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, OpenLists
 from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator, Stop
 
@@ -252,7 +252,7 @@ def test_a_cursor_may_be_a_position(paginator: Paginator, bodies: list[dict[str,
     """A list of several pages hides a record if one leaves it meanwhile, unless a steady total shows that none is."""
     left = list(bodies)
     api = client(lambda _: httpx.Response(200, json=left.pop(0)))
-    with api._run.open_lists.reading_as("a"):
+    with api._run.open_lists.attributing_lists_to_stream("a"):
         list(api.pages("/items", paginator=paginator, records="/items", key="id"))
     assert ("a" in api._run.open_lists.in_pages) == is_read_again
 
@@ -260,10 +260,10 @@ def test_a_cursor_may_be_a_position(paginator: Paginator, bodies: list[dict[str,
 def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()
-    with lists.reading_as("a"):
+    with lists.attributing_lists_to_stream("a"):
         opened = lists.open_list(ListEvidence(counted=True))
         opened.__enter__()
-        with lists.reading_as("b"):
+        with lists.attributing_lists_to_stream("b"):
             assert "a" in lists
             assert "b" not in lists
     opened.__exit__(None, None, None)
@@ -299,7 +299,7 @@ def test_caches_are_asked_for_what_the_api_has_now(headers: dict[str, str], text
         return httpx.Response(200, json=page([len(asked)], **following), headers=headers)
 
     api = client(answer)
-    with api._run.open_lists.reading_as("shop.orders"):
+    with api._run.open_lists.attributing_lists_to_stream("shop.orders"):
         list(api.pages("/items", paginator=CursorInBody("/next"), records="/items", key="id"))
     assert asked == ["no-cache"] * 2
     warning = f"shop.orders: https://shop.example/api/items: the list comes from {text} [list_doubtful]"

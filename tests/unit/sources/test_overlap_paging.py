@@ -19,7 +19,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 BASE = "https://shop.example/api"
 
@@ -64,7 +64,7 @@ class ChangingList:
 
 
 def pages(handler: Callable[[httpx.Request], httpx.Response], size: int = 8, overlap: int = 2) -> Iterator[ApiAnswer]:
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     api = ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
     paginator = OverlappingPages(change="changed", total="X-Total", size=size, overlap=overlap)
     return api.pages("/orders", paginator=paginator)

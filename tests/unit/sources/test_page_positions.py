@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from crossdock.reading.sources.api_request import ApiRequest
+from crossdock.reading.sources.api_requests_and_answers import ApiRequest
 from crossdock.reading.sources.list_evidence import PagePositions
 
 SIZE = 10

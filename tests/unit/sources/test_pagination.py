@@ -32,7 +32,7 @@ from crossdock.sources import (
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 
 Handler = Callable[[httpx.Request], httpx.Response]
 BASE = "https://shop.example/api"
@@ -40,7 +40,7 @@ QUERY = "query($after: String, $first: Int) { products { nodes { id } } }"
 
 
 def client(handler: Handler) -> ApiClient:
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     return ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
 
 

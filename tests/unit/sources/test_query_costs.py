@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.shared_buckets import QueryCosts
+from crossdock.reading.sources.shared_token_buckets import QueryCosts
 
 
 @given(
@@ -25,4 +25,4 @@ def test_a_query_whose_cost_is_known_is_never_refused(rate: int, most: int, cost
             level -= cost if level >= cost else 0
             status = {"maximumAvailable": most, "currentlyAvailable": level, "restoreRate": rate}
             body = {"extensions": {"cost": {"requestedQueryCost": cost, "throttleStatus": status}}}
-            assert bucket.adopt_reported(query, body, now)
+            assert bucket.adopt_reported_cost(query, body, now)

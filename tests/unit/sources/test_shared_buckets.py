@@ -13,8 +13,8 @@ from tests.unit.sources.simulated_vendors import Headers, Reader, TokenBucket, d
 from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets, bucket_of_api
+from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets, make_api_bucket
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
@@ -37,7 +37,7 @@ class _Site:
     ) -> None:
         self.threads = VirtualThreads()
         self._vendor, self._headers = TokenBucket(rate, burst, 0.0), headers
-        self._bucket, self._lock = bucket_of_api(self.threads, limit, earlier), threading.Lock()
+        self._bucket, self._lock = make_api_bucket(self.threads, limit, earlier), threading.Lock()
         self.order, self.overtaken, self.refused = list[str](), list[int](), 0
         self.used = 0.0
 
@@ -63,7 +63,7 @@ class _Site:
         return len(self.order) - self.order[::-1].index("live")
 
     def _request(self, allowance: SourceAllowance, name: str) -> None:
-        sent = allowance.take(None)
+        sent = allowance.wait_for_token(None)
         self.order.append(name)
         self.threads.sleep(0.02)
         with self._lock:
@@ -102,21 +102,21 @@ def test_the_limit_of_an_api_is_learned_by_two_runs_together() -> None:
 
 
 def _bucket(clock: ManualClock, per_minute: int = 60, burst: int = 5) -> ApiBucket:
-    return bucket_of_api(clock, RateLimit(per_minute=per_minute, burst=burst))
+    return make_api_bucket(clock, RateLimit(per_minute=per_minute, burst=burst))
 
 
 def test_a_batch_leaves_the_next_token_to_a_live_request_that_waits() -> None:
     """It is told to wait for the one after it; tokens beyond those it takes."""
     clock = ManualClock()
     bucket = _bucket(clock, burst=1)
-    assert not isinstance(bucket.take(None, live=False), float)
+    assert not isinstance(bucket.try_take_token(None, live=False), float)
     with bucket.with_priority_over_batches(None):
-        assert bucket.take(None, live=True) == pytest.approx(1.0)
-        assert bucket.take(None, live=False) == pytest.approx(2.0)
+        assert bucket.try_take_token(None, live=True) == pytest.approx(1.0)
+        assert bucket.try_take_token(None, live=False) == pytest.approx(2.0)
         clock.advance(1.0)
-        assert bucket.take(None, live=False) == pytest.approx(1.0)
-        assert not isinstance(bucket.take(None, live=True), float)
-    assert bucket.take(None, live=False) == pytest.approx(1.0)
+        assert bucket.try_take_token(None, live=False) == pytest.approx(1.0)
+        assert not isinstance(bucket.try_take_token(None, live=True), float)
+    assert bucket.try_take_token(None, live=False) == pytest.approx(1.0)
 
 
 def test_a_long_download_holds_up_no_other_request() -> None:
@@ -124,14 +124,14 @@ def test_a_long_download_holds_up_no_other_request() -> None:
     clock = ManualClock()
     bucket = _bucket(clock)
     download = SourceAllowance(clock, bucket)
-    sent = download.take(None)
+    sent = download.wait_for_token(None)
     live = SourceAllowance(clock, bucket, live=True)
     for _ in range(100):
         clock.advance(60)
-        live.record_answer(live.take(None), Answer(200, {}, b""), throttled=False)
+        live.record_answer(live.wait_for_token(None), Answer(200, {}, b""), throttled=False)
     download.record_answer(sent, Answer(200, {}, b""), throttled=False)
     assert live.usage.waited_s == 0
-    live.take(None)
+    live.wait_for_token(None)
     assert live.usage.waited_s <= 1.0
 
 
@@ -143,23 +143,23 @@ def _cost(left: int) -> dict[str, object]:
 def test_queries_in_flight_are_paid_before_others() -> None:
     """Their cost is not in what answers report; one without an answer is forgotten."""
     clock = ManualClock()
-    bucket = bucket_of_api(clock, RateLimit())
+    bucket = make_api_bucket(clock, RateLimit())
     one, other = SourceAllowance(clock, bucket), SourceAllowance(clock, bucket)
-    one.record_answer(one.take("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
-    sent = one.take("{shop}")
-    assert bucket.take("{shop}", live=False) == pytest.approx(2.0)
-    one.record_lost(sent)
-    other.take("{shop}")
+    one.record_answer(one.wait_for_token("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
+    sent = one.wait_for_token("{shop}")
+    assert bucket.try_take_token("{shop}", live=False) == pytest.approx(2.0)
+    one.record_unanswered_request(sent)
+    other.wait_for_token("{shop}")
     assert other.usage.waited_s == 0
 
 
 def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
     """Two requests that were on the way together are refused; the rate is not halved twice."""
     clock, told = ManualClock(), list[timedelta]()
-    bucket = bucket_of_api(clock, RateLimit())
+    bucket = make_api_bucket(clock, RateLimit())
     runs = [SourceAllowance(clock, bucket, told.append) for _ in range(2)]
     for answer in (200, 200, 429, 429):
-        sent = [run.take(None) for run in runs]
+        sent = [run.wait_for_token(None) for run in runs]
         clock.advance(0.1)
         for run, one in zip(runs, sent, strict=True):
             run.record_answer(one, Answer(answer, {}, b""), throttled=answer == 429)
@@ -173,7 +173,7 @@ def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     first = buckets.acquire("shop", clock, limit, None)
     assert buckets.acquire("shop", clock, limit, None) is first
     assert buckets.acquire("other", clock, limit, None) is not first
-    first.take(None, live=False)
+    first.try_take_token(None, live=False)
     buckets.release(first)
     assert buckets.acquire("shop", clock, limit, None) is first
     buckets.release(first)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit import RateLimit
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
+from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.pacing.request_allowance import Allowance
+from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 
 def _store(clock: ManualClock) -> MemoryStore:
-    return MemoryStore(clock, BucketState.of_estimate(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
+    return MemoryStore(clock, BucketState.from_estimate(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
 
 
 def test_reading_and_delivery_spend_one_bucket() -> None:
@@ -24,7 +24,7 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     spent = len(delivery.take(5))
     before = clock.monotonic()
     for _ in range(10):
-        reading.record_answer(reading.take(None), Answer(200, {}, b""), throttled=False)
+        reading.record_answer(reading.wait_for_token(None), Answer(200, {}, b""), throttled=False)
     assert (spent, reading.usage.requests) == (5, 10)
     assert clock.monotonic() - before >= 15 - 10  # one token a second, and ten at the beginning
     assert store.take(0, 0).bucket_state.spent == 15
@@ -36,7 +36,7 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     clock = ManualClock()
     store = _store(clock)
     bucket = ApiBucket(clock, Allowance(clock, store))
-    sent = bucket.take(None, live=False)
+    sent = bucket.try_take_token(None, live=False)
     assert not isinstance(sent, float)
     bucket.record_answer(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
     assert Allowance(clock, store).take(1) == []
@@ -46,7 +46,7 @@ def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
     """It is not replaced once nobody uses it."""
     clock = ManualClock()
     buckets, bucket = SharedBuckets(), ApiBucket(clock, Allowance(clock, _store(clock)))
-    buckets.add_used("the platform", bucket)
+    buckets.add_bucket_in_use("the platform", bucket)
     for _ in range(2):
         joined = buckets.acquire("the platform", clock, RateLimit(), None)
         assert joined is bucket

@@ -31,9 +31,9 @@ from tests.unit.sources.simulated_vendors import (
 )
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import RateLimit
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.reading.sources.shared_buckets import bucket_of_api
+from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.shared_token_buckets import make_api_bucket
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock
 
@@ -179,11 +179,11 @@ def test_a_rate_without_a_burst_spreads_requests_evenly() -> None:
 def test_waits_are_told() -> None:
     """Before each wait with its length, and once a request need not wait."""
     clock, told = ManualClock(), list[timedelta]()
-    allowance = SourceAllowance(clock, bucket_of_api(clock, RateLimit(per_minute=60)), told.append)
+    allowance = SourceAllowance(clock, make_api_bucket(clock, RateLimit(per_minute=60)), told.append)
     for _ in range(3):
-        allowance.take(None)
+        allowance.wait_for_token(None)
     clock.sleep(5.0)
-    allowance.take(None)
+    allowance.wait_for_token(None)
     assert told == [timedelta(), timedelta(seconds=1), timedelta(seconds=1), timedelta()]
     assert allowance.usage.requests == 4
     assert allowance.usage.waited_s == pytest.approx(2.0)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import RefusedError, RemoteError
+from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore
 from crossdock.reading.wrappers.unpacking_limits import MAX_BYTES
@@ -22,8 +22,8 @@ from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.author_code import AuthorCodeError
-from crossdock.values.progress import Silent
+from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.values.progress import SilentProgress
 
 KNOWN = b"SKU\nP1\n"
 LOTS = StreamId("wms.lots", "1")
@@ -61,7 +61,9 @@ def run(tmp_path: Path) -> SourceContext:
     """That of a plan."""
     (tmp_path / "work").mkdir()
     clock = ManualClock(datetime(2030, 1, 1, tzinfo=UTC))
-    return SourceContext(clock, Silent(), Intake(), tmp_path / "work" / "spool", tmp_path / "work", tmp_path / "kept")
+    return SourceContext(
+        clock, SilentProgress(), Intake(), tmp_path / "work" / "spool", tmp_path / "work", tmp_path / "kept"
+    )
 
 
 def source_of(
@@ -157,7 +159,7 @@ def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, run: Source
     (tmp_path / "exports" / "LOT_1.csv").unlink()
     for _ in range(3):
         with pytest.raises(RemoteError):
-            spool.fetch_or_find(store, [file], lambda: ())
+            spool.fetch_or_find_files(store, [file], lambda: ())
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []
 
 
@@ -171,7 +173,7 @@ def test_a_file_that_is_written_again_after_it_was_listed_is_refused(
     put(tmp_path, LOT_1=b"SKU\nP23\n")
     os.utime(tmp_path / "exports" / "LOT_1.csv", (1, 1))
     with pytest.raises(RefusedError, match="was written or replaced after it was listed"):
-        Spool(replace(run, kept=run.spool)).fetch_or_find(store, [file], lambda: ())
+        Spool(replace(run, kept=run.spool)).fetch_or_find_files(store, [file], lambda: ())
 
 
 def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: Noting, tmp_path: Path) -> None:
@@ -215,5 +217,5 @@ def test_an_own_store_gives_whole_files_or_none(
     run.spool.mkdir(mode=0o700)
     own = Careless(tmp_path / "exports", content, error)
     with pytest.raises((RefusedError, AuthorCodeError), match=told):
-        Spool(replace(run, kept=run.spool)).fetch_or_find(own, store.list("", "LOT_*"), lambda: ())
+        Spool(replace(run, kept=run.spool)).fetch_or_find_files(own, store.list("", "LOT_*"), lambda: ())
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []

@@ -44,15 +44,15 @@ def test_every_look_at_bindings_agrees(state: State, stored: list[int], written:
     there = {each: fingerprint for each, fingerprint in there.items() if each not in deleted}
     asked = list(range(1, 31))
     with state.assuming_delivered(deliveries):
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             assert {key: found.fingerprint for key, found in tx.bindings.get(scope, asked).items()} == there
-            assert tx.bindings.ids(scope, asked) == {key: f"prd_{key}" for key in there}
+            assert tx.bindings.target_id_by_key_hash(scope, asked) == {key: f"prd_{key}" for key in there}
             steps = dict(tx.snapshots.accepted_steps(scope, asked))
         known = {row[0]: row[1] for row in state.known_keys(scope).rows()}
     assert known == there
     assert steps == {key: "open" if fingerprint == 99 else "whole" for key, fingerprint in there.items()}
-    with state.read_only() as tx:
-        assert set(tx.bindings.ids(scope, asked)) == set(stored), "nothing was written"
+    with state.begin_read_only() as tx:
+        assert set(tx.bindings.target_id_by_key_hash(scope, asked)) == set(stored), "nothing was written"
 
 
 def test_a_delivered_record_is_not_open(state: State) -> None:
@@ -65,9 +65,9 @@ def test_a_delivered_record_is_not_open(state: State) -> None:
         tx.waiting_records.put([WaitingRecord(each, [], {}) for each in identities], run_id=run, at=AT)
 
     def still_open() -> tuple[list[int], list[int]]:
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             waiting = [each.identity.key_hash for each in tx.waiting_records.waits(STREAM)]
-            return [each.key_hash for each in tx.dead_letters.facts(STREAM)], waiting
+            return [each.key_hash for each in tx.dead_letters.facts_of_stream(STREAM)], waiting
 
     with state.assuming_delivered(delivered(1, is_whole=True)):
         assert still_open() == ([2], [2])

@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state import ScheduledRun, StateUrl, create_or_upgrade
 from crossdock.state.db import run_lease
-from crossdock.state.fleet_database import FleetDatabase, JobFacts
+from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts
 
 SINCE = datetime(2026, 6, 1, 2, 0, 0, 125, tzinfo=UTC)
 RUN = ScheduledRun("a", SINCE, date(2026, 5, 31), "degraded", 2, 7, SINCE, SINCE, "open: 1 rejected")
@@ -28,10 +28,10 @@ def database(state_url: StateUrl) -> Iterator[FleetDatabase]:
 
 def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, state_url: StateUrl) -> None:
     """Exactly, also from another process; the last word counts."""
-    with database.leading("first") as leader:
-        leader.write_jobs({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
-        leader.write_jobs({"acme": FACTS})
-    with closing(FleetDatabase(state_url)) as other, other.leading("second") as leader:
+    with database.lead_fleet("first") as leader:
+        leader.write_job_facts({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
+        leader.write_job_facts({"acme": FACTS})
+    with closing(FleetDatabase(state_url)) as other, other.lead_fleet("second") as leader:
         assert other.job_facts_by_tenant() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
         leader.forget_tenants(["bolt", "unknown"])
         assert list(other.job_facts_by_tenant()) == ["acme"]
@@ -40,9 +40,9 @@ def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, st
 def test_one_scheduler_leads(database: FleetDatabase, state_url: StateUrl) -> None:
     """Another one is refused until the first has ended."""
     with closing(FleetDatabase(state_url)) as other:
-        with database.leading("host:1"), pytest.raises(StateBusyError, match="host:1"), other.leading("host:2"):
+        with database.lead_fleet("host:1"), pytest.raises(StateBusyError, match="host:1"), other.lead_fleet("host:2"):
             pass
-        with other.leading("host:2"):
+        with other.lead_fleet("host:2"):
             """It is free."""
 
 
@@ -51,15 +51,15 @@ def test_a_leader_that_was_overtaken_writes_nothing(
 ) -> None:
     """One that was suspended for longer than its lease finds out at its next write."""
     with closing(FleetDatabase(state_url)) as other:
-        sleeper = database.leading("host:1")
+        sleeper = database.lead_fleet("host:1")
         leader = sleeper.__enter__()
         with database._engine.begin() as connection:
             connection.execute(text("UPDATE leases SET until = '2000-01-01 00:00:00+00:00'"))
         monkeypatch.setattr(run_lease, "_GRACE_S", 0.0)
-        with other.leading("host:2") as new:
+        with other.lead_fleet("host:2") as new:
             with pytest.raises(StateError, match="has taken over"):
-                leader.write_jobs({"acme": FACTS})
-            new.write_jobs({})
+                leader.write_job_facts({"acme": FACTS})
+            new.write_job_facts({})
             assert other.job_facts_by_tenant() == {}
         sleeper.__exit__(None, None, None)
 
@@ -73,13 +73,13 @@ def test_the_state_of_a_tenant_is_no_database_of_a_fleet(state_url: StateUrl) ->
 
 def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, state_url: StateUrl) -> None:
     """What it knew is read from the states again."""
-    with database.leading("host:1") as leader:
-        leader.write_jobs({"acme": FACTS})
+    with database.lead_fleet("host:1") as leader:
+        leader.write_job_facts({"acme": FACTS})
     engine = create_engine(state_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE fleet_jobs ADD COLUMN another TEXT"))
     engine.dispose()
     with closing(FleetDatabase(state_url)) as other:
         assert other.job_facts_by_tenant() == {}
-        with other.leading("host:2") as leader:
-            leader.write_jobs({"acme": FACTS})
+        with other.lead_fleet("host:2") as leader:
+            leader.write_job_facts({"acme": FACTS})

@@ -60,7 +60,7 @@ def test_not_a_cent_and_not_a_second_drifts(
 
 def test_a_look_writes_nothing(state: State) -> None:
     """What only looks is refused every write, and the next transaction is not."""
-    with pytest.raises(StateError, match="(?i)read.?only"), state.read_only() as tx:
+    with pytest.raises(StateError, match="(?i)read.?only"), state.begin_read_only() as tx:
         tx.runs.start(business_date="2026-03-29", at=AT)
     with pytest.raises(StateError, match="(?i)read.?only"):
         state.run_read_only(lambda tx: tx.runs.start(business_date="2026-03-29", at=AT))
@@ -74,12 +74,12 @@ def test_a_look_waits_for_no_writer(tmp_path: Path) -> None:
     create_or_upgrade(url, PIN)
     state, other = State(url, PIN), State(url, PIN)
     run, log = start(state), tmp_path / "state.db-wal"
-    with state.begin() as tx, other.read_only() as seen:
+    with state.begin() as tx, other.begin_read_only() as seen:
         tx.runs.start(business_date="2026-03-30", at=AT)
         assert [each.id for each in seen.runs.listed(limit=9)] == [run]
-    with state.exclusive("test"):
+    with state.hold_run_lease("test"):
         before = log.stat().st_mtime_ns
-        with state.read_only() as seen:
+        with state.begin_read_only() as seen:
             assert len(seen.runs.listed(limit=9)) == 2
         assert log.stat().st_mtime_ns == before
         state.run_transaction(lambda tx: tx.runs.listed(limit=1))

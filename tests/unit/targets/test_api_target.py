@@ -27,7 +27,7 @@ from crossdock.targets import (
 )
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
-from crossdock.writing.targets.guarded_target import fault_of_class
+from crossdock.writing.targets.target_code_guard import fault_of_class
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock.targets import Answer, ExpectedRecord, Outcome, Request, Update
-from crossdock.values.author_code import AuthorCodeError
-from crossdock.writing.targets.guarded_target import guarded_target
+from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.writing.targets.target_code_guard import guarded_target
 
 ANSWER = Answer(202, {}, b"")
 NEW, KNOWN = ExpectedRecord("/orders", None, "R1"), ExpectedRecord("/orders/7", "7", "R1")

@@ -22,8 +22,8 @@ from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
 from crossdock.writing.delivery.senders import PersonalDataMasks
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members
@@ -62,7 +62,7 @@ def client(network: Network, **limits: float) -> HttpClient:
 
 def answer(status: int, body: bytes = b"{}", **headers: str) -> Outcome:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return outcomes.of_answer(Answer(status, named, body), ExpectedRecord())
+    return answer_outcomes.outcome_of_write(Answer(status, named, body), ExpectedRecord())
 
 
 def exceptions() -> list[type[Exception]]:
@@ -78,7 +78,9 @@ def test_every_exception_of_the_library_is_classified(kind: type[Exception]) -> 
     with pytest.raises(wanted) as told:
         http.send("POST", "/x", body=b"{}")
     assert isinstance(told.value, NotSentError | AmbiguousError)
-    assert outcomes.of_failure(told.value).kind == ("unavailable" if wanted is NotSentError else "in_doubt")
+    assert answer_outcomes.outcome_of_failure(told.value).kind == (
+        "unavailable" if wanted is NotSentError else "in_doubt"
+    )
     http.close()
 
 
@@ -118,9 +120,9 @@ def test_the_rest_of_a_window_is_a_wait_only_where_the_rate_is_limited(status: i
 
 def test_the_body_of_an_answer_is_read_exactly() -> None:
     """What is no JSON is none, such as the page of a server in front of the target."""
-    assert outcomes.body_of(Answer(200, {}, b'{"total": 0.10}')) == {"total": Decimal("0.10")}
-    assert outcomes.body_of(Answer(502, {}, b"<html>")) is None
-    assert outcomes.body_of(Answer(204, {}, b"")) is None
+    assert answer_outcomes.body_of(Answer(200, {}, b'{"total": 0.10}')) == {"total": Decimal("0.10")}
+    assert answer_outcomes.body_of(Answer(502, {}, b"<html>")) is None
+    assert answer_outcomes.body_of(Answer(204, {}, b"")) is None
 
 
 def test_a_problem_document_names_the_place() -> None:
@@ -137,7 +139,7 @@ def test_a_problem_document_is_read_within_bounds() -> None:
     problem = problem_answers.read(422, body)
     assert problem.pointers[0] == ("/a" * 150)
     assert (len(problem.pointers), len(problem.message), len(problem.kind)) == (100, 10_000, 10_000)
-    assert outcomes.of_answer(Answer(422, {}, body), ExpectedRecord()).pointer == "/a" * 150
+    assert answer_outcomes.outcome_of_write(Answer(422, {}, body), ExpectedRecord()).pointer == "/a" * 150
 
 
 def test_a_mask_does_not_lengthen_a_pointer() -> None:
@@ -164,7 +166,9 @@ def test_an_entity_tag_has_a_bound() -> None:
     """A tag of more than 512 characters is as if it were not there, since the state keeps one with each record."""
     assert answer(201, b'{"id":"x"}', etag='"' + "x" * 510 + '"').etag == '"' + "x" * 510 + '"'
     assert answer(201, b'{"id":"x"}', etag='"' + "x" * 511 + '"').etag is None
-    found = outcomes.of_look_up(Answer(200, {"etag": "x" * 513}, b'{"id":"x"}'), ExpectedRecord(target_id="x"))
+    found = answer_outcomes.outcome_of_look_up(
+        Answer(200, {"etag": "x" * 513}, b'{"id":"x"}'), ExpectedRecord(target_id="x")
+    )
     assert (found.target_id, found.etag) == ("x", None)
 
 
@@ -359,8 +363,8 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
     """What is bound is 1 to 64 printable characters that do not name another path, in the body or in Location."""
     headers = {"location": f"https://other.example/v1/things/{quote(given_id, safe='')}"} if located else {}
     body = b"{}" if located else json.dumps({"id": given_id}).encode()
-    found = outcomes.of_answer(Answer(201, headers, body), ExpectedRecord("/v1/things"))
-    is_id = given_id.isprintable() and given_id not in {".", ".."} and not outcomes.is_placeholder(given_id)
+    found = answer_outcomes.outcome_of_write(Answer(201, headers, body), ExpectedRecord("/v1/things"))
+    is_id = given_id.isprintable() and given_id not in {".", ".."} and not answer_outcomes.is_placeholder_id(given_id)
     if 1 <= len(given_id) <= 64 and is_id:
         assert (found.kind, found.target_id) == ("delivered", given_id)
     else:
@@ -383,18 +387,22 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
 def test_an_answer_for_another_record_is_in_doubt(location: str, body: bytes) -> None:
     """A success that does not name the record that was sent binds nothing."""
     told = Answer(201, {"location": location}, body)
-    assert outcomes.of_answer(told, ExpectedRecord("/v1/things", name="wms:1")).kind == "in_doubt"
+    assert answer_outcomes.outcome_of_write(told, ExpectedRecord("/v1/things", name="wms:1")).kind == "in_doubt"
 
 
 ORDER = {"id": 7, "externalId": "wms:1"}
-WRAPPED = outcomes.RecordShape(record="/order")
+WRAPPED = answer_outcomes.RecordShape(record="/order")
 
 
 def created(
-    body: object, shape: outcomes.RecordShape = outcomes.STANDARD, status: int = 200, *, judged: bool = False
+    body: object,
+    shape: answer_outcomes.RecordShape = answer_outcomes.STANDARD,
+    status: int = 200,
+    *,
+    judged: bool = False,
 ) -> Outcome:
     told = Answer(status, {}, json.dumps(body).encode())
-    return outcomes.of_answer(told, ExpectedRecord("/v1/things", name="wms:1"), shape, judged=judged)
+    return answer_outcomes.outcome_of_write(told, ExpectedRecord("/v1/things", name="wms:1"), shape, judged=judged)
 
 
 FINE: list[dict[str, Any]] = [
@@ -437,7 +445,7 @@ def test_a_written_record_may_have_any_status_of_its_own(own: dict[str, Any]) ->
     """Such as that of an order whose payment failed, in an answer that shows the record."""
     assert [created(ORDER | own).kind, created({"order": {"id": 7} | own}, WRAPPED).kind] == ["delivered"] * 2
     told = Answer(200, {}, json.dumps({"id": 7} | own).encode())
-    assert outcomes.of_answer(told, ExpectedRecord(target_id="7")).kind == "delivered"
+    assert answer_outcomes.outcome_of_write(told, ExpectedRecord(target_id="7")).kind == "delivered"
 
 
 @pytest.mark.parametrize(
@@ -456,12 +464,14 @@ def test_a_written_record_may_have_any_status_of_its_own(own: dict[str, Any]) ->
 def test_an_error_beside_an_id_is_no_success(beside: dict[str, Any], message: str) -> None:
     """Nothing may have been made, so it is in doubt, and its reason is kept for a look-up that finds nothing."""
     inside = created({"order": ORDER | beside}, WRAPPED)
-    listed = created({"results": [{"order": ORDER} | beside]}, outcomes.RecordShape(record="/results/0/order"))
+    listed = created({"results": [{"order": ORDER} | beside]}, answer_outcomes.RecordShape(record="/results/0/order"))
     for told in (created(ORDER | beside), created({"order": ORDER} | beside, WRAPPED), inside, listed):
         assert (told.kind, told.reason, told.message[: len(message)]) == ("in_doubt", "rejected", message)
     change = Answer(200, {}, json.dumps(beside).encode())
-    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
-    by_name = outcomes.of_answer(change, ExpectedRecord(name="wms:1"), outcomes.RecordShape(id=None))
+    assert answer_outcomes.outcome_of_write(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+    by_name = answer_outcomes.outcome_of_write(
+        change, ExpectedRecord(name="wms:1"), answer_outcomes.RecordShape(id=None)
+    )
     assert by_name.kind == "in_doubt"
     assert created(ORDER | beside, judged=True).kind == "delivered", "a rule of the target decides"
 
@@ -477,7 +487,7 @@ def test_an_error_beside_an_id_is_no_success(beside: dict[str, Any], message: st
 def test_an_error_at_an_odd_place_has_an_outcome(beside: dict[str, Any], headers: dict[str, str], message: str) -> None:
     """Its name may have characters that pointers escape, and it may be in a header."""
     answer = Answer(201, headers, json.dumps({"order": {"id": 7}} | beside).encode())
-    found = outcomes.of_answer(answer, ExpectedRecord("/v1/things"), WRAPPED)
+    found = answer_outcomes.outcome_of_write(answer, ExpectedRecord("/v1/things"), WRAPPED)
     assert (found.kind, found.message) == ("in_doubt", message)
 
 
@@ -486,7 +496,7 @@ def test_a_word_of_failure_without_the_record_is_no_success(word: dict[str, Any]
     """Where an answer does not show the record, its status and its code are those of the request."""
     assert [created({"id": 7} | word).kind, created({"order": ORDER} | word, WRAPPED).kind] == ["in_doubt"] * 2
     change = Answer(200, {}, json.dumps(word).encode())
-    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+    assert answer_outcomes.outcome_of_write(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
 
 
 @pytest.mark.parametrize(
@@ -518,8 +528,8 @@ def test_a_word_in_place_of_an_id_is_none(no_id: object) -> None:
     """APIs answer so where nothing was made. A record that is already known by it is changed all the same."""
     assert created({"id": no_id}).kind == "in_doubt"
     change = Answer(200, {}, json.dumps({"id": no_id}).encode())
-    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
-    assert outcomes.of_answer(change, ExpectedRecord(target_id=str(no_id))).kind == "delivered"
+    assert answer_outcomes.outcome_of_write(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+    assert answer_outcomes.outcome_of_write(change, ExpectedRecord(target_id=str(no_id))).kind == "delivered"
 
 
 OURS = {"id": "x", "externalId": "wms:1"}
@@ -550,7 +560,7 @@ FOREIGN = {"id": "y", "externalId": "wms:2"}
 def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, kind: str) -> None:
     """Whatever else is answered is neither our record nor a proof that there is none."""
     subject = ExpectedRecord(target_id="x" if by_id else None, name="wms:1")
-    found = outcomes.of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)
+    found = answer_outcomes.outcome_of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)
     assert (found.kind, found.target_id) == (kind, "x" if kind == "found" else None)
 
 
@@ -577,12 +587,12 @@ def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, 
 def test_an_empty_list_is_no_proof_beside_a_sign_of_records_or_an_error(beside: dict[str, Any], kind: str) -> None:
     """A create whose look-up failed in an answer of success would be sent a second time."""
     told = Answer(200, {}, json.dumps({"data": []} | beside).encode())
-    found = outcomes.of_look_up(told, ExpectedRecord(name="wms:1"))
+    found = answer_outcomes.outcome_of_look_up(told, ExpectedRecord(name="wms:1"))
     assert found.kind == kind
     null = Answer(200, {}, json.dumps({"order": None} | beside).encode())
-    assert outcomes.of_look_up(null, ExpectedRecord(target_id="7"), WRAPPED).kind == kind
-    ignored = outcomes.RecordShape(ignored=frozenset(f"/{name}" for name in beside))
-    assert outcomes.of_look_up(told, ExpectedRecord(name="wms:1"), ignored).kind == "absent"
+    assert answer_outcomes.outcome_of_look_up(null, ExpectedRecord(target_id="7"), WRAPPED).kind == kind
+    ignored = answer_outcomes.RecordShape(ignored=frozenset(f"/{name}" for name in beside))
+    assert answer_outcomes.outcome_of_look_up(told, ExpectedRecord(name="wms:1"), ignored).kind == "absent"
 
 
 @pytest.mark.parametrize(
@@ -598,11 +608,11 @@ def test_an_empty_list_is_no_proof_beside_a_sign_of_records_or_an_error(beside: 
 def test_a_cache_does_not_know_what_was_just_made(headers: dict[str, str], kind: str, status: int, body: bytes) -> None:
     """What it has found before the create is no answer to a look-up after it."""
     told = Answer(status, headers, body)
-    found = outcomes.of_look_up(told, ExpectedRecord(target_id=None if status == 200 else "7"))
-    assert (found.kind, outcomes.unavailable_if_cached(found, told).kind) == ("absent", kind)
+    found = answer_outcomes.outcome_of_look_up(told, ExpectedRecord(target_id=None if status == 200 else "7"))
+    assert (found.kind, answer_outcomes.unavailable_if_cached(found, told).kind) == ("absent", kind)
 
 
-BY_ADDRESS = outcomes.RecordShape(id="/url", id_form="/orders/{id}/")
+BY_ADDRESS = answer_outcomes.RecordShape(id="/url", id_form="/orders/{id}/")
 
 
 @pytest.mark.parametrize(
@@ -619,8 +629,8 @@ BY_ADDRESS = outcomes.RecordShape(id="/url", id_form="/orders/{id}/")
 def test_a_record_may_be_known_by_its_address(address: str, written: str, read: str) -> None:
     """Its id is where the address of such a record has it, and any other address is no id."""
     told, expected = Answer(200, {}, json.dumps({"url": address}).encode()), ExpectedRecord(target_id="5")
-    assert outcomes.of_answer(told, expected, BY_ADDRESS).kind == written
-    found = outcomes.of_look_up(told, expected, BY_ADDRESS)
+    assert answer_outcomes.outcome_of_write(told, expected, BY_ADDRESS).kind == written
+    found = answer_outcomes.outcome_of_look_up(told, expected, BY_ADDRESS)
     assert found.kind == read
     assert ("it has no id at /url" in found.message) == (read != "found" and "orders/6" not in address)
 
@@ -628,15 +638,15 @@ def test_a_record_may_be_known_by_its_address(address: str, written: str, read: 
 def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:
     """A 404 answers a look-up by id; where a list was asked for it is an error."""
     gone = Answer(404, {}, b"{}")
-    assert outcomes.of_look_up(gone, ExpectedRecord(target_id="x")).kind == "absent"
-    assert outcomes.of_look_up(gone, ExpectedRecord(name="wms:1")).kind == "unavailable"
+    assert answer_outcomes.outcome_of_look_up(gone, ExpectedRecord(target_id="x")).kind == "absent"
+    assert answer_outcomes.outcome_of_look_up(gone, ExpectedRecord(name="wms:1")).kind == "unavailable"
 
 
 @pytest.mark.parametrize("tag", ['"a\x1bb"', '"a\x7f"', '"\x00"'])
 def test_a_version_with_a_control_character_is_none(tag: str) -> None:
     """RFC 9110 knows no such entity tag, and PostgreSQL could not keep each of them."""
     assert answer(201, b'{"id":"x"}', etag=tag).etag is None
-    found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), ExpectedRecord(target_id="x"))
+    found = answer_outcomes.outcome_of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), ExpectedRecord(target_id="x"))
     assert (found.kind, found.etag) == ("found", None)
     assert answer(201, b'{"id":"x"}', etag='W/"\xe9"').etag == 'W/"\xe9"'
 
@@ -654,11 +664,13 @@ def test_a_version_with_a_control_character_is_none(tag: str) -> None:
 def test_an_answer_may_say_when_the_record_was_changed(body: bytes, expected: str | None) -> None:
     """That of a write, and that of a look-up."""
     assert answer(201, body).changed_at == expected
-    found = outcomes.of_look_up(Answer(200, {}, body), ExpectedRecord(target_id="x"))
+    found = answer_outcomes.outcome_of_look_up(Answer(200, {}, body), ExpectedRecord(target_id="x"))
     assert (found.kind, found.changed_at) == ("found", expected)
 
 
 def test_help_says_what_each_kind_of_outcome_does() -> None:
     """Apart from those that only the engine makes."""
     engine = {"expired", "staged", "answered", "unmade", "undecided"}
-    assert {kind for kind in get_args(outcomes.OutcomeKind) if f"``{kind}``" not in str(Outcome.__doc__)} == engine
+    assert {
+        kind for kind in get_args(answer_outcomes.OutcomeKind) if f"``{kind}``" not in str(Outcome.__doc__)
+    } == engine

@@ -22,7 +22,7 @@ from tests.unit.testing.target_connector import (
 )
 
 from crossdock import Connector, Filter
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.sources import Api, ApiAnswer
 from crossdock.targets import (
@@ -85,7 +85,7 @@ class OneByReferenceContract(OrdersContract):
 class DeclaredOneContract(OneByReferenceContract):
     """The same without code."""
 
-    connector = load("http_json")
+    connector = load_connector("http_json")
     throttling = ()
     environment = {}
     settings = {

@@ -15,7 +15,7 @@ from tests.unit.testing import reference_connector
 from tests.unit.testing.reference_connector import Orders, OrdersContract, connector
 
 from crossdock.testing import crossdock_process
-from crossdock.testing.crossdock_process import Commands, module_and_constant_of, write_entry_point
+from crossdock.testing.crossdock_process import Commands, find_module_and_constant, write_entry_point
 from crossdock_connectors.shop.shopify import CONNECTOR
 
 
@@ -45,8 +45,8 @@ def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
     ended = commands.run("sync")
     assert ended.exit_code == 2
     assert "crossdock.yaml" in ended.errors
-    assert commands.kill(lambda: True, "sandbox").exit_code == -signal.SIGKILL
-    assert commands.kill(lambda: False, "sync").exit_code == 2, "it ended before"
+    assert commands.run_and_kill(lambda: True, "sandbox").exit_code == -signal.SIGKILL
+    assert commands.run_and_kill(lambda: False, "sync").exit_code == 2, "it ended before"
 
 
 def test_a_command_without_an_end_is_killed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,4 +67,4 @@ def test_the_home_of_a_connector_is_in_its_own_package() -> None:
     """Modules of tests that import the connector are none, however short their names are."""
     assert sys.modules[reading.__name__].CONNECTOR is CONNECTOR
     assert len(reading.__name__) < len("crossdock_connectors.shop.shopify")
-    assert module_and_constant_of(CONNECTOR, apart_from="tests") == ("crossdock_connectors.shop.shopify", "CONNECTOR")
+    assert find_module_and_constant(CONNECTOR, apart_from="tests") == ("crossdock_connectors.shop.shopify", "CONNECTOR")

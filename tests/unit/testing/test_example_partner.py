@@ -65,12 +65,12 @@ def test_it_keeps_what_it_is_sent() -> None:
     path = f"/notes/{shown.pop('id')}"
     assert (status, shown) == (201, note)
     assert ask(one, "PATCH", path, {"text": "y", "place": None})[1]["text"] == "y"
-    assert one.held() == [{"reference": "a:1/2", "text": "y"}]
+    assert one.stored_records() == [{"reference": "a:1/2", "text": "y"}]
     assert ask(one, "GET", path)[0] == 200
     assert ask(one, "GET", "/notes?reference=a%3A1%2F2&limit=5")[1]["notes"][0]["text"] == "y"
     assert ask(one, "GET", "/notes?reference=a%3A1")[1] == {"notes": []}
     assert [ask(one, "DELETE", path)[0] for _ in range(2)] == [200, 404]
-    assert (one.held(), ask(one, "GET", path)[0], ask(one, "POST", "/other", {})[0]) == ([], 404, 404)
+    assert (one.stored_records(), ask(one, "GET", path)[0], ask(one, "POST", "/other", {})[0]) == ([], 404, 404)
 
 
 def test_requests_have_the_form_that_the_resource_declares() -> None:
@@ -81,7 +81,7 @@ def test_requests_have_the_form_that_the_resource_declares() -> None:
     assert first == again == {"id": first["id"], **note}
     assert first["id"] != other["id"]
     ask(one, "PUT", f"/notes/{first['id']}", {"note": {"reference": "a:1"}})
-    assert one.held() == [{"reference": "a:1"}, note]
+    assert one.stored_records() == [{"reference": "a:1"}, note]
 
 
 def test_a_header_has_the_key() -> None:
@@ -90,7 +90,7 @@ def test_a_header_has_the_key() -> None:
     for key in ("k1", "k1", "k2"):
         ask(one, "POST", "/notes", {"reference": "a:1"}, **{"Idempotency-Key": key})
     ask(one, "POST", "/notes", {"reference": "a:1"})
-    assert len(one.held()) == 3
+    assert len(one.stored_records()) == 3
 
 
 def test_tokens_are_granted() -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.testing.target_connector import DepotSettings, OrderTarget, connector
 
 from crossdock.sources import RateLimit
-from crossdock.testing.example_source import without_waits
-from crossdock.values.config_models import Secret
+from crossdock.testing.example_record_source import without_waits
+from crossdock.values.config_base_types import Secret
 
 SETTINGS = DepotSettings(kind="depot", base_url="https://depot.example", token=Secret("env:DEPOT_TOKEN", Path()))
 

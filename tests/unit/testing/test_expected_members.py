@@ -14,8 +14,8 @@ from tests.unit.testing.target_connector import OrdersContract as TargetOrders
 
 from crossdock import Record
 from crossdock.resources import Reference
-from crossdock.testing.expected_members import mismatch
-from crossdock.testing.schema_drift_variants import with_object
+from crossdock.testing.expected_value_comparison import first_mismatch
+from crossdock.testing.schema_drift_variants import record_with_object
 
 MADE = {
     "name": "Lamp",
@@ -40,7 +40,7 @@ MADE = {
 )
 def test_members_that_are_not_stated_may_have_any_value(stated: Mapping[str, Any]) -> None:
     """Numbers and instants are compared by value, and null is as a missing member."""
-    assert mismatch(stated, MADE) == ""
+    assert first_mismatch(stated, MADE) == ""
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_members_that_are_not_stated_may_have_any_value(stated: Mapping[str, Any
 )
 def test_the_first_difference_is_named(stated: Mapping[str, Any], says: str) -> None:
     """By its place, with both values."""
-    assert mismatch(stated, MADE).startswith(says)
+    assert first_mismatch(stated, MADE).startswith(says)
 
 
 def test_a_missing_statement_is_a_skip_that_says_what_is_not_found() -> None:
@@ -103,7 +103,7 @@ class OfOneChannel(Orders):
     def to_resource(self, record: Record) -> Any:
         lists = [each["lines"] for each in record.json().get("channels") or () if each.get("channel") == "eu"]
         item = record.json() | {"lines": lists[0] if lists else []}
-        return super().to_resource(with_object(record, item))
+        return super().to_resource(record_with_object(record, item))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from crossdock.testing.faulty_transport import FAULTS, faulty
+from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
 from crossdock.testing.transport_recorders import RequestRecorder
 
 GOOD = httpx.MockTransport(lambda request: httpx.Response(200, json=[1], headers={"link": "<x>"}))
@@ -16,7 +16,9 @@ def test_only_the_wanted_requests_fail(fault: str) -> None:
     """Those before and after have the proper answer, and every request reaches the transport."""
     recorded = RequestRecorder(GOOD)
     answers: list[httpx.Response | None] = []
-    with httpx.Client(transport=faulty(recorded, fault, 1, 1, ["hunter22"]), base_url="https://a.example") as client:
+    with httpx.Client(
+        transport=transport_with_faults(recorded, fault, 1, 1, ["hunter22"]), base_url="https://a.example"
+    ) as client:
         for _ in range(3):
             try:
                 answers.append(client.get("/"))

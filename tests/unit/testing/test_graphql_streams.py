@@ -19,7 +19,7 @@ from tests.unit.testing.relay_connector import (
 from crossdock import Context, RawBatch
 from crossdock.errors import RefusedError
 from crossdock.sources import ApiAnswer, Cursor
-from crossdock.testing.hash_seeds import readings
+from crossdock.testing.hash_seeds import read_with_two_seeds
 
 
 class TestProducts(ProductsContract):
@@ -150,5 +150,5 @@ def test_a_list_that_is_not_sorted_is_told_as_such() -> None:
 
 def test_the_example_is_read_in_another_process() -> None:
     """Its class is at the top level of a module."""
-    one, other = readings(ProductsContract)
+    one, other = read_with_two_seeds(ProductsContract)
     assert sorted(one) == sorted(other)

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.testing.checkpointed_connector import DraftFromASetContract, KeyFromHashContract
 from tests.unit.testing.reference_connector import OrdersContract
 
-from crossdock.testing.hash_seeds import readings
+from crossdock.testing.hash_seeds import read_with_two_seeds
 
 
 def is_other_process() -> bool:
@@ -35,7 +35,7 @@ class EndsItsProcess(OrdersContract):
 
 def test_each_process_reads_every_record() -> None:
     """A reading has the key, the rows and the draft of each record."""
-    first, second = readings(OrdersContract)
+    first, second = read_with_two_seeds(OrdersContract)
     assert first == second
     assert [key for key, *_ in first] == ["1", "2", "3", "4"]
 
@@ -54,20 +54,20 @@ def test_a_process_that_cannot_read_says_why() -> None:
         """Not at the top level of its module, so that another process cannot find it."""
 
     with pytest.raises(AssertionError, match=r"Local: the second reading, .* fails, but not the first one:\n.*Trace"):
-        readings(Local)
+        read_with_two_seeds(Local)
     test_each_process_reads_every_record()
 
 
 def test_a_reading_that_does_not_end_is_named_with_its_place() -> None:
     """The error says which process reads for how long, and shows where it is."""
-    readings(OrdersContract)  # so that it has imported this module
+    read_with_two_seeds(OrdersContract)  # so that it has imported this module
     with pytest.raises(AssertionError, match=r"NeverEnds: the second .* did not end within 1 s; look for") as failed:
-        readings(NeverEnds, within_s=1)
+        read_with_two_seeds(NeverEnds, within_s=1)
     assert 'File "' in str(failed.value)
 
 
 def test_a_process_that_has_ended_is_replaced() -> None:
     """Code of the connector that ends its process fails its own test alone."""
     with pytest.raises(AssertionError, match=r"EndsItsProcess: the second reading, .* ended its process"):
-        readings(EndsItsProcess)
+        read_with_two_seeds(EndsItsProcess)
     test_each_process_reads_every_record()

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing.json_pages import (
+from crossdock.testing.record_lists_in_pages import (
     RecordList,
-    in_reverse,
     outermost_lists,
+    pages_with_reversed_lists,
     record_lists,
     value_at_path,
     without_records,
@@ -35,7 +35,7 @@ def test_records_may_be_inside_of_the_elements() -> None:
     assert inside.records(page) == [{"id": 1}, {"id": 2}]
     (changed,) = without_records([page], [inside], lambda item: item["id"] == 2)
     assert changed["data"]["x"]["edges"] == [{"cursor": "b", "node": {"id": 2}}]
-    assert inside.with_record(inside.elements(page)[0], {"id": 3}) == {"cursor": "a", "node": {"id": 3}}
+    assert inside.element_with_record(inside.elements(page)[0], {"id": 3}) == {"cursor": "a", "node": {"id": 3}}
 
 
 @given(PAGES, st.integers(0, 10))
@@ -54,7 +54,7 @@ def test_records_that_are_left_out_let_the_later_ones_move_up(contents: list[lis
 def test_reversed_twice_is_as_before(contents: list[list[int]]) -> None:
     """Only the lists at the given places change."""
     pages: list[Any] = [{"items": items, "others": [1, 2]} for items in contents]
-    once = in_reverse(pages, [RecordList(("items",)), RecordList(("missing",))])
+    once = pages_with_reversed_lists(pages, [RecordList(("items",)), RecordList(("missing",))])
     assert [page["items"] for page in once] == [items[::-1] for items in contents]
     assert all(page["others"] == [1, 2] for page in once)
-    assert in_reverse(once, [RecordList(("items",))]) == pages
+    assert pages_with_reversed_lists(once, [RecordList(("items",))]) == pages

@@ -36,7 +36,7 @@ def test_other_words_have_other_substitutes(words: list[str]) -> None:
     """Two words have equal substitutes exactly if they are equal but for case, so that joins go on working."""
     substitutes = Substitutes()
     for word in words:
-        substitutes.avoid(word)
+        substitutes.avoid_words(word)
     made = {word: substitutes.replace_words(word) for word in words}
     assert len({each.lower() for each in made.values()}) == len({word.lower() for word in words})
     assert not {each.lower() for each in made.values()} & {word.lower() for word in words}

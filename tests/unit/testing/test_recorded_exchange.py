@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.testing.readable_json import Number
-from crossdock.testing.recorded_exchange import RecordedExchange, body_of, content_of
+from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members, text_of_file_members
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -36,14 +36,14 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_bodies(content: bytes, kind: str, body: object) -> None:
     """JSON, JSON Lines and forms are members of the file; of other bodies, size and type are."""
-    assert body_of(content, kind) == body
+    assert body_as_file_members(content, kind) == body
 
 
 def test_content() -> None:
     """Bodies of answers as they are sent; one that was left out is empty."""
-    assert content_of({"json": {"a": Number("1.0")}}) == '{"a": 1.0}'
-    assert content_of({"lines": [Number("1"), None]}) == "1\nnull\n"
-    assert content_of({}) == content_of({"left_out": "x"}) == ""
+    assert text_of_file_members({"json": {"a": Number("1.0")}}) == '{"a": 1.0}'
+    assert text_of_file_members({"lines": [Number("1"), None]}) == "1\nnull\n"
+    assert text_of_file_members({}) == text_of_file_members({"left_out": "x"}) == ""
 
 
 @pytest.mark.parametrize(

@@ -237,13 +237,13 @@ def test_the_personal_members_of_drafts_are_learned(tmp_path: Path) -> None:
     """A member of any name, if a mapping makes a personal member of it."""
     made = Recording(tmp_path / "rec")
     item: dict[str, Any] = {"x1": "Canarya", "x2": "Canaryb"}
-    made.learn(item, {"name": "Canarya"})
+    made.learn_personal_paths(item, {"name": "Canarya"})
     answers = httpx.MockTransport(lambda _: httpx.Response(200, json={"data": [item, {"x1": "Canaryc"}]}))
-    httpx.Client(transport=made.around(answers)).get("https://shop.example/")
-    made.write()
+    httpx.Client(transport=made.recording_transport(answers)).get("https://shop.example/")
+    made.clean_and_write()
     (file,) = (tmp_path / "rec").iterdir()
     content = file.read_text(encoding="utf-8")
     assert "Canaryb" in content
     assert "Canarya" not in content
     assert "Canaryc" not in content
-    assert (made.requests, made.replaced) == (1, 2)
+    assert (made.request_count, made.replaced) == (1, 2)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.testing.requested_times import contains_cursor, instant_of, moments_in
+from crossdock.testing.requested_times import contains_cursor, moments_in, parse_instant
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -73,4 +73,4 @@ def test_local_times_in_requests_are_compared_with_the_cursor(asked: str, zone: 
 def test_other_numbers_are_no_times() -> None:
     """Such as ids, phone numbers and amounts."""
     assert [*moments_in("id=123456789&phone=41791234567890&price=12345678.95&day=2026-13-45")] == []
-    assert [instant_of(text) for text in (None, "", "17", "2026-11-20", "2026-11-20T12:00:00")] == [None] * 5
+    assert [parse_instant(text) for text in (None, "", "17", "2026-11-20", "2026-11-20T12:00:00")] == [None] * 5

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import Record
-from crossdock.testing.schema_drift_variants import drift_variants, drifted_objects, numbers_in, with_numbers
+from crossdock.testing.schema_drift_variants import drift_variants, drifted_objects, numbers_in, replaceable_numbers
 from crossdock.values import exact_json
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -34,7 +34,7 @@ def test_a_row_of_text_has_variants_of_its_cells() -> None:
     """Cells may be null, empty or another text; a column cannot be missing, since the engine refuses such a file."""
     record = Record("1", ({"K": "1", "P": "2.50"},), "f.csv", (2,))
     assert len(list(drift_variants(record))) == 6
-    changed = {place: put(Decimal("7.1234")).row[place] for place, put in with_numbers(record)}
+    changed = {place: put(Decimal("7.1234")).row[place] for place, put in replaceable_numbers(record)}
     assert changed == {"K": "7.1234", "P": "7.1234"}
     assert record.row == {"K": "1", "P": "2.50"}
 
@@ -42,7 +42,7 @@ def test_a_row_of_text_has_variants_of_its_cells() -> None:
 def test_numbers_keep_their_type() -> None:
     """A number that is a text stays one; booleans and words are no numbers."""
     record = Record("1", ({"_json": '{"a": "1.5", "b": [2], "c": true, "d": "x", "e": "NaN"}'},), "p", (1,))
-    changed = {place: put(Decimal(9)).json() for place, put in with_numbers(record)}
+    changed = {place: put(Decimal(9)).json() for place, put in replaceable_numbers(record)}
     assert set(changed) == {"/a", "/b/0"}
     assert changed["/a"]["a"] == "9"
     assert changed["/b/0"]["b"] == [9]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret, is_secret_parameter, words_of
+from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_name, is_secret_parameter, words_of
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_names_have_words(name: str, words: tuple[str, ...]) -> None:
 )
 def test_names_of_secrets(name: str) -> None:
     """Of members, parameters and headers alike."""
-    assert is_secret(name)
+    assert is_secret_name(name)
     assert is_secret_parameter(name)
 
 
 @pytest.mark.parametrize("name", ["nextPageToken", "page_token", "continuation-token", "key", "passfile", "author"])
 def test_names_of_no_secrets(name: str) -> None:
     """The token of a page is needed to ask for it, and is no credential."""
-    assert not is_secret(name)
+    assert not is_secret_name(name)
 
 
 def leaves(value: Any, members: PersonalMembers | None = None) -> dict[str, Kind]:
@@ -49,7 +49,7 @@ def leaves(value: Any, members: PersonalMembers | None = None) -> dict[str, Kind
     def note(kind: Kind, path: tuple[str, ...], _: Any) -> None:
         found["/".join(path[1:])] = kind
 
-    (members or PersonalMembers()).replaced(value, note)
+    (members or PersonalMembers()).replace_leaves(value, note)
     return found
 
 
@@ -87,7 +87,9 @@ def test_drafts_tell_where_personal_data_comes_from() -> None:
     """Members whose values, or parts of them, a mapping puts into personal members; countries are codes."""
     members = PersonalMembers()
     item = {"who": {"given": "Ada", "family": "Lovelace"}, "display": "Ada Lovelace", "land": "DE", "status": "new"}
-    members.learn(item, {"name": "Ada Lovelace", "billingAddress": {"city": "New York", "country": "DE"}})
+    members.learn_personal_paths(
+        item, {"name": "Ada Lovelace", "billingAddress": {"city": "New York", "country": "DE"}}
+    )
     assert members.learned == {("who", "family"), ("display",)}
     found = leaves({"data": [item]}, members)
     assert found["data/display"] is found["data/who/family"] is Kind.PERSONAL

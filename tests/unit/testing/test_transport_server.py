@@ -96,7 +96,7 @@ def test_a_held_request_is_not_answered(served: TransportServer) -> None:
         failed.set()
 
     thread = threading.Thread(target=ask)
-    with served.holding(1):
+    with served.hold_request(1):
         thread.start()
         while not served.requests:
             assert thread.is_alive()
@@ -139,7 +139,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
 
     with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served:
         thread = threading.Thread(target=ask, args=(f"{served.with_local_addresses(ORIGIN)}/a",))
-        with served.holding(1, answered=answered):
+        with served.hold_request(1, answered=answered):
             thread.start()
             while not served.is_holding:
                 assert thread.is_alive()
@@ -160,7 +160,7 @@ def test_a_write_that_is_late_is_held_in_its_place(served: TransportServer) -> N
         failed.set()
 
     thread = threading.Thread(target=ask)
-    with served.holding(1, answered=True):
+    with served.hold_request(1, answered=True):
         thread.start()
         while not served.is_holding:
             assert thread.is_alive()

@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT, http_reason, network_reason
+from crossdock.reading.transport.failure_sentences import (
+    AMBIGUOUS,
+    NOT_SENT,
+    http_failure_reason,
+    network_failure_reason,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,13 +42,13 @@ from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT, h
 )  # fmt: skip
 def test_each_failure_of_http_has_a_sentence(error: Exception, reason: str) -> None:
     """It depends on the kind of failure."""
-    assert http_reason(error) == reason
+    assert http_failure_reason(error) == reason
 
 
 @given(kind=st.sampled_from([*NOT_SENT, *AMBIGUOUS]), text=st.text(alphabet="XYZ", min_size=3))
 def test_texts_of_the_library_are_not_quoted(kind: type[Exception], text: str) -> None:
     """They may contain what the server sent."""
-    assert text not in http_reason(kind(text))
+    assert text not in http_failure_reason(kind(text))
 
 
 @pytest.mark.parametrize(
@@ -58,4 +63,4 @@ def test_texts_of_the_library_are_not_quoted(kind: type[Exception], text: str) -
 )
 def test_errors_of_the_system_are_its_own_text(error: OSError, reason: str) -> None:
     """Texts without an error number come from elsewhere and are not shown."""
-    assert network_reason(error) == reason
+    assert network_failure_reason(error) == reason

@@ -12,7 +12,7 @@ import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.refused_credentials import REFUSED_FOR_S, RefusedCredentials
+from crossdock.reading.transport.account_lockout_prevention import REFUSED_FOR_S, RefusedCredentials
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import (
     Api,
@@ -26,8 +26,8 @@ from crossdock.sources import (
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.config_models import Secret
-from crossdock.values.progress import Silent
+from crossdock.values.config_base_types import Secret
+from crossdock.values.progress import SilentProgress
 
 TOKEN_URL = "https://login.example/token"
 
@@ -46,7 +46,7 @@ class Vendor:
         self.auth: Any = auth
         self.refusal = httpx.Response(401, json={})
         self._grants, self._status = grants or {"access_token": "token-{}", "expires_in": 100}, status
-        run = SourceContext(self.clock, Silent(), NoIntake(), Path(), Path(), Path())
+        run = SourceContext(self.clock, SilentProgress(), NoIntake(), Path(), Path(), Path())
         transport = httpx.MockTransport(self._handle)
         self.api = ApiClient(Api("https://shop.example", auth, transport=transport), run)
 
@@ -215,7 +215,7 @@ def logged_in(place: str, answer: Any) -> tuple[ApiClient, list[str]]:
         return httpx.Response(200, json={})
 
     auth = LoginAuth("https://login.example/login", {"user": "u"}, token=place)
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
     return ApiClient(Api("https://shop.example", auth, transport=httpx.MockTransport(handle)), run), got
 
 

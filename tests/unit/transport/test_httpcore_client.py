@@ -27,7 +27,9 @@ def test_lines_of_one_header_are_joined() -> None:
 def test_an_exchange_keeps_header_lines() -> None:
     """Names and order are those of the response."""
     with closing(client(*OK)) as http:
-        status, headers, body = http.exchange(httpcore.Request("GET", "http://127.0.0.1/", headers={"host": "x"}))
+        status, headers, body = http.send_and_read_response(
+            httpcore.Request("GET", "http://127.0.0.1/", headers={"host": "x"})
+        )
     assert (status, body) == (200, b"ok")
     assert headers[:2] == [(b"X-A", b"1"), (b"x-a", b"2")]
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.reading.transport.tls_context import tls_context
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 
 
 @pytest.fixture

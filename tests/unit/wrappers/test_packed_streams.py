@@ -11,7 +11,7 @@ from tests.servers import require
 from tests.unit.wrappers.unwrapping import contents, refusal
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.wrappers import packed_streams
+from crossdock.reading.wrappers import stream_compression
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 PROGRAMS = {"gzip": ("gzip", "-c"), "bz2": ("bzip2", "-c"), "xz": ("xz", "-c"), "zstd": ("zstd", "-qc")}
@@ -76,7 +76,7 @@ def test_large_dictionaries_are_refused() -> None:
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to install; the other kinds need none."""
     data = packed("zstd", TEXT)
-    monkeypatch.setattr(packed_streams, "find_spec", lambda _: None)
+    monkeypatch.setattr(stream_compression, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="zstd needs backports.zstd") as missing:
         contents(data, "zstd")
     assert missing.value.hint == "pip install 'crossdock[zstd]'"

@@ -13,7 +13,7 @@ from tests.pgp_senders import PASSPHRASE, Senders
 from tests.unit.wrappers.unwrapping import contents, reading, refusal, writing
 
 from crossdock.errors import ConfigError
-from crossdock.reading.wrappers.wrapping import wrapped
+from crossdock.reading.wrappers.wrapping_and_unwrapping import wrap_file
 
 STOCK = b"SKU,QTY\n" + b"".join(b"%05d,%d\n" % (n, n % 7) for n in range(9_000))
 SMALL = b"SKU,QTY\n0017,5\n- a dash\n"
@@ -167,7 +167,7 @@ def test_what_is_written_is_read_by_others(people: Senders, tmp_path: Path) -> N
     import pysequoia
 
     layer = {"kind": "pgp", "encrypt_to": [str(people.public("mallory"))], "sign_with": own(people)}
-    path = wrapped(STOCK, writing(layer | {"armor": True}), name="stock.csv", folder=tmp_path)
+    path = wrap_file(STOCK, writing(layer | {"armor": True}), name="stock.csv", folder=tmp_path)
     assert path.name == "stock.csv.pgp"
     assert people.gpg("--decrypt", content=path.read_bytes()) == STOCK
     mallory = pysequoia.Tsk.from_file(str(people.secret("mallory")))
@@ -181,4 +181,4 @@ def test_what_is_written_is_read_by_others(people: Senders, tmp_path: Path) -> N
     expired = {"kind": "pgp", "encrypt_to": [str(people.public("eve"))]}
     for wrong in (expired, {"kind": "pgp", "sign_with": own(people, passphrase="env:WRONG")}):
         with pytest.raises(ConfigError, match="gpg cannot use the key of"):
-            wrapped(STOCK, writing(wrong), name="stock.csv", folder=tmp_path)
+            wrap_file(STOCK, writing(wrong), name="stock.csv", folder=tmp_path)

@@ -19,7 +19,7 @@ from tests.unit.wrappers.test_zip_archives import SECRET
 from tests.unit.wrappers.unwrapping import contents, reading, refusal, writing
 
 from crossdock.errors import RefusedError
-from crossdock.reading.wrappers.wrapping import wrapped
+from crossdock.reading.wrappers.wrapping_and_unwrapping import wrap_file
 
 ENCRYPTED = {"kind": "zip", "password": "env:ZIP_PASSWORD"}
 LAYERS: dict[str, Any] = {**{kind: kind for kind in ("gzip", "bz2", "xz", "zstd", "zip")}, "aes": ENCRYPTED}
@@ -40,7 +40,7 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put_into(data: bytes, *layers: Any) -> tuple[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        path = wrapped(data, writing(*layers), name="stock.csv", folder=Path(folder))
+        path = wrap_file(data, writing(*layers), name="stock.csv", folder=Path(folder))
         assert [each.name for each in Path(folder).iterdir()] == [path.name], "nothing else is left"
         return path.name, path.read_bytes()
 
@@ -106,7 +106,7 @@ def test_a_file_is_wrapped_from_its_path(tmp_path: Path) -> None:
     """It stays as it is, and the zip archive keeps the given name."""
     file = tmp_path / "spooled"
     file.write_bytes(b"0017")
-    path = wrapped(file, writing("zip"), name="stock.csv", folder=tmp_path)
+    path = wrap_file(file, writing("zip"), name="stock.csv", folder=tmp_path)
     assert contents(path.read_bytes(), "zip", name="a.zip") == {"a.zip/stock.csv": b"0017"}
     assert file.read_bytes() == b"0017"
 

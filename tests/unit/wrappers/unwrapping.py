@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
-from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn, unwrapped
+from crossdock.reading.wrappers.wrapping_and_unwrapping import Wrapped, WrappedIn, unwrap_file
 
 _READ, _WRITTEN = TypeAdapter[Any](Wrapped), TypeAdapter[Any](WrappedIn)
 
@@ -35,7 +35,7 @@ def contents(data: bytes, *layers: Any, name: str = "out/F", **options: Any) -> 
         file = folder / "spooled"
         file.write_bytes(data)
         try:
-            parts = unwrapped(file, reading(*layers), name=name, folder=folder, **options)
+            parts = unwrap_file(file, reading(*layers), name=name, folder=folder, **options)
         except CrossdockError:
             assert [path.name for path in folder.iterdir()] == ["spooled"], "nothing is left of what was refused"
             raise
@@ -60,7 +60,7 @@ def main() -> None:
     for path, layers in json.loads(sys.argv[1]):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                parts = unwrapped(Path(path), reading(*layers), name=Path(path).name, folder=Path(folder))
+                parts = unwrap_file(Path(path), reading(*layers), name=Path(path).name, folder=Path(folder))
                 told = str(sum(Path(str(part.content)).stat().st_size for part in parts))
             except RefusedError as refused:
                 told = str(refused)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from crossdock import Connector
 from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock_connectors.shop.shopify.check import check
-from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
-from crossdock_connectors.shop.shopify.invoicing import SETTLED
+from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.shopify.shop_reader import ShopifyReader
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
 from crossdock_connectors.shop.shopify.webhooks import declared_webhooks
 from crossdock_connectors.shop.streams import ShopStream, streams
@@ -16,7 +16,7 @@ _SETTLED = OpenUntil(field=SETTLED, in_=("true",))  # a refund may not count as 
 
 
 def _streams(settings: ShopifySettings) -> Sequence[ShopStream[ShopifySettings]]:
-    made = streams(ShopifyDialect(settings))
+    made = streams(ShopifyReader(settings))
     for stream in made:
         if stream.name == "invoices":
             stream.open_until = _SETTLED

@@ -13,7 +13,7 @@ from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.bulk_files import assemble_records
-from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_of, request_query
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_in_gid, request_query
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 REUSED = timedelta(hours=6)
@@ -32,7 +32,7 @@ class BulkRead(Struct, frozen=True):
 
 def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
     """Read the records of a list that match *found*; with *reuse* as old as `REUSED`. An incomplete file is refused."""
-    query = shop_list.bulk(found)
+    query = shop_list.bulk_query(found)
     operation = _wait_for_operation(
         ctx, (_reusable_operation(ctx, query) if reuse else None) or _start_operation(ctx, query)
     )
@@ -43,7 +43,7 @@ def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, r
                 "a bulk operation has ended without a file", where=ctx.settings.base_url, code="job_failed"
             )
         return BulkRead(begun, iter(()))
-    path = ctx.run.work / f"{ctx.connection}-{number_of(str(operation['id']))}.jsonl"
+    path = ctx.run.work / f"{ctx.connection}-{number_in_gid(str(operation['id']))}.jsonl"
     size = ctx.api.download(str(operation["url"]), path)
     if operation.get("fileSize") is not None and _number(operation, "fileSize") != size:
         told = _number(operation, "fileSize")
@@ -103,7 +103,7 @@ def _start_operation(ctx: ShopifyContext, query: str) -> Item:
             raise UnavailableError(
                 f"has no place for a bulk operation: {message}", where=answer.address, code="job_failed"
             )
-        pause_s = _pause(ctx, pause_s)
+        pause_s = _sleep_and_lengthen_pause(ctx, pause_s)
 
 
 def _wait_for_operation(ctx: ShopifyContext, operation: Item) -> Item:
@@ -122,7 +122,7 @@ def _wait_for_operation(ctx: ShopifyContext, operation: Item) -> Item:
             message = f"a bulk operation has not ended in {ctx.settings.bulk_timeout_s / 3600:.1f} hours"
             hint = "it continues at the shop, and the next run uses it; bulk_timeout_s is the limit"
             raise UnavailableError(message, where=answer.address, hint=hint, code="job_failed")
-        pause_s = _pause(ctx, pause_s)
+        pause_s = _sleep_and_lengthen_pause(ctx, pause_s)
 
 
 def _failure(status: str, code: object, where: str) -> RemoteError:
@@ -132,6 +132,6 @@ def _failure(status: str, code: object, where: str) -> RemoteError:
     )
 
 
-def _pause(ctx: ShopifyContext, pause_s: float) -> float:
+def _sleep_and_lengthen_pause(ctx: ShopifyContext, pause_s: float) -> float:
     ctx.run.clock.sleep(pause_s)
     return min(_LONGEST_PAUSE_S, pause_s * 1.5)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
 from crossdock_connectors.shop.shopify import bulk
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since, record_pages
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since_search, record_pages
 from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
 
 Complete = Callable[[ShopifyContext, list[Any]], list[Any]]
@@ -46,15 +46,15 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
     first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
-        found = bulk.read_in_bulk(ctx, shop_list, search_from(first) or "", reuse=True)
+        found = bulk.read_in_bulk(ctx, shop_list, changed_since_moment_search(first) or "", reuse=True)
         for page in found.pages:
             begin = found.begun - OVERLAP
             yield page
     yield from record_pages(ctx, shop_list, _search_time(begin))
 
 
-def search_from(moment: datetime | None) -> str | None:
-    return changed_since(_search_time(moment))
+def changed_since_moment_search(moment: datetime | None) -> str | None:
+    return changed_since_search(_search_time(moment))
 
 
 def _search_time(moment: datetime | None) -> str | None:

@@ -10,8 +10,8 @@ from crossdock.sources import ApiAnswer
 from crossdock.values.display_texts import duration_text
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.changes_read_once import search_from
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_of, request_pages, request_query
+from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query
 from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, missing_for_targets, missing_scopes
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -72,7 +72,7 @@ def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]
 def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
     named = ctx.settings.locations
     found = [
-        (number_of(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
+        (number_in_gid(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
         for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
         for node in page.items("/data/locations/nodes")
     ]
@@ -87,11 +87,11 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
-    answer = request_query(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
+    answer = request_query(ctx, queries.COUNTS, orders=changed_since_moment_search(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
     )
-    records = _records(ctx.settings, orders, variants, customers)
+    records = _count_records(ctx.settings, orders, variants, customers)
     takes = duration_text(timedelta(minutes=max(1, records / _WRITTEN_PER_MINUTE)))
     yield Finding(ok=True, text=f"{orders:,} orders, {variants:,} variants, {customers:,} customers")
     text = f"a first load writes about {records:,} records: {takes} at {_WRITTEN_PER_MINUTE:,} a minute"
@@ -99,7 +99,7 @@ def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
     yield Finding(ok=True, text=f"{text}, and {reading}")
 
 
-def _records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
+def _count_records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
     """Count the records: each variant is a product, and a lot in at least one place; each order may be an invoice."""
     products = 0 if settings.product_namespace else variants
     invoices = 0 if settings.invoices == "never" else orders

@@ -10,7 +10,7 @@ from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, further_children, request_query
 
 
-def with_whole_parts(ctx: ShopifyContext, order: Any) -> Any:
+def complete_cut_order_lists(ctx: ShopifyContext, order: Any) -> Any:
     """Return *order* with all of its refunds, fulfillments and tracking numbers, requested again if one may be cut.
 
     These lists have no pages: one that is as long as was asked for may be cut. If it also is when the most
@@ -62,7 +62,7 @@ def refund_ids(order: Any) -> list[str]:
     return [gid for gid in ids if isinstance(gid, str)]
 
 
-def whole_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
+def complete_refund_lists(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
     """Return *refund* with all elements of its lists; None if it was deleted meanwhile."""
     for child in queries.REFUND_LISTS:
         nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")

@@ -14,8 +14,8 @@ from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify.pages import number_of
-from crossdock_connectors.unread_parts import objects, text_or_null
+from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.unread_record_parts import objects_in_list, text_or_null
 
 _MOST = 100  # fulfillments of an order that are read
 _PARCELS = 20  # tracking numbers of a fulfillment that are read
@@ -43,27 +43,27 @@ def look_up_outcome(order: Any, order_id: str, number: str) -> Outcome:
     if order is None:
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
     read = JsonElement(order, "/data/order")
-    parcels = [(each, _numbers(each)) for each in objects(read, "/fulfillments")]
+    parcels = [(each, _tracking_numbers(each)) for each in objects_in_list(read, "/fulfillments")]
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
-            return Outcome("found", status=200, target_id=number_of(shipment.at("/id", str)), held={})
+            return Outcome("found", status=200, target_id=number_in_gid(shipment.at("/id", str)), held={})
     if cut := _beyond_look_up_text(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
-    to_ship = objects(read, "/fulfillmentOrders/nodes")
+    to_ship = objects_in_list(read, "/fulfillmentOrders/nodes")
     for one in to_ship:
-        _check(one)
+        _check_fulfillment_order(one)
     return Outcome("absent", status=200, held={"fulfillmentOrders": [one.value for one in to_ship]})
 
 
-def _numbers(shipment: JsonElement) -> list[str | None]:
-    return [text_or_null(parcel, "number") for parcel in objects(shipment, "/trackingInfo")]
+def _tracking_numbers(shipment: JsonElement) -> list[str | None]:
+    return [text_or_null(parcel, "number") for parcel in objects_in_list(shipment, "/trackingInfo")]
 
 
-def _check(one: JsonElement) -> None:
+def _check_fulfillment_order(one: JsonElement) -> None:
     """Raise RecordError if something of a fulfillment order is missing of which the request is made."""
     one.at("/id", str)
     one.at("/status", str)
-    for line in objects(one, "/lineItems/nodes"):
+    for line in objects_in_list(one, "/lineItems/nodes"):
         line.at("/id", str)
         line.at("/remainingQuantity", int)
         text_or_null(line, "sku")
@@ -77,7 +77,9 @@ def _beyond_look_up_text(order: JsonElement, numbers: list[list[str | None]]) ->
         return f"{_PARCELS - 1} tracking numbers in a fulfillment"
     if order.at("/fulfillmentOrders/pageInfo/hasNextPage", bool):
         return "20 fulfillment orders"
-    if any(one.at("/lineItems/pageInfo/hasNextPage", bool) for one in objects(order, "/fulfillmentOrders/nodes")):
+    if any(
+        one.at("/lineItems/pageInfo/hasNextPage", bool) for one in objects_in_list(order, "/fulfillmentOrders/nodes")
+    ):
         return "100 lines in a fulfillment order"
     return None
 

@@ -18,7 +18,7 @@ from crossdock import (
 )
 from crossdock.resources import ShippingAddress, Tracking
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
+from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, TextReader
 from crossdock_connectors.shop.record_values import (
     customer_reference,
     mapped_status,
@@ -26,10 +26,10 @@ from crossdock_connectors.shop.record_values import (
     product_reference,
     text_or_none,
 )
-from crossdock_connectors.shop.sale import lines_of_sale
+from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.shopify import sales
-from crossdock_connectors.shop.shopify.invoicing import check_payment
-from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.invoicing_rules import check_payment
+from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.sales import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -39,21 +39,21 @@ _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without opti
 
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
-    texts, currency = _texts(record, settings), text_or_none(record, "/currency")
-    sku = texts.whole(record, "/variant/sku", LONGEST_CODE)
+    texts, currency = _text_reader(record, settings), text_or_none(record, "/currency")
+    sku = texts.read_uncut_text(record, "/variant/sku", LONGEST_CODE)
     if record.at("/variant/price", str, default=None) is None:
         record.count("price left out")
-    title, own = texts.of(record, "/title"), texts.of(record, "/variant/title")
+    title, own = texts.read_cut_text(record, "/title"), texts.read_cut_text(record, "/variant/title")
     if sku is None:
         record.count("SKU assumed")
     if title is None:
         record.count("name assumed")
-        title = f"Product {number_of(record.at('/variant/id', str))}"
+        title = f"Product {number_in_gid(record.at('/variant/id', str))}"
     return ProductDraft(
-        sku=sku or number_of(record.at("/variant/id", str)),
+        sku=sku or number_in_gid(record.at("/variant/id", str)),
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
-        description=texts.of(record, "/descriptionHtml", LONGEST_DESCRIPTION),
-        barcode=texts.whole(record, "/variant/barcode", LONGEST_CODE),
+        description=texts.read_cut_text(record, "/descriptionHtml", LONGEST_DESCRIPTION),
+        barcode=texts.read_uncut_text(record, "/variant/barcode", LONGEST_CODE),
         unit_price=product_price(record, "/variant/price", currency),
         currency=currency,
         unit_of_measure=settings.unit_of_measure,
@@ -62,17 +62,17 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
 
 
 def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
-    texts = _texts(record, settings)
-    email = texts.whole(record, "/defaultEmailAddress/emailAddress")
-    phone = texts.whole(record, "/defaultPhoneNumber/phoneNumber")
-    name = texts.of(record, "/displayName") or email or phone
+    texts = _text_reader(record, settings)
+    email = texts.read_uncut_text(record, "/defaultEmailAddress/emailAddress")
+    phone = texts.read_uncut_text(record, "/defaultPhoneNumber/phoneNumber")
+    name = texts.read_cut_text(record, "/displayName") or email or phone
     if name is None:
         record.count("name assumed")
     return CustomerDraft(
         name=name or f"Customer {record.key_parts[0]}",
         email=email,
         phone=phone,
-        billing_address=texts.of_customer("/defaultAddress"),
+        billing_address=texts.customer_address("/defaultAddress"),
     )
 
 
@@ -131,9 +131,9 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
         raise RecordError("bad_value", f"has no quantity {settings.stock_quantity}", pointer="/quantities")
     gid, sku = record.at("/id", str), text_or_none(record, "/sku")
     return InventoryLotDraft(
-        product_id=product_reference(settings, number_of(gid), sku, "/sku"),
+        product_id=product_reference(settings, number_in_gid(gid), sku, "/sku"),
         lot_number=settings.lot,
-        bin_id=Reference("warehouse_bin", number_of(record.at("/level/location/id", str))),
+        bin_id=Reference("warehouse_bin", number_in_gid(record.at("/level/location/id", str))),
         quantity=Decimal(found[settings.stock_quantity]),
         unit_of_measure=settings.unit_of_measure,
     )
@@ -141,8 +141,10 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
 
 def _customer(placed: JsonAccess, settings: ShopifySettings) -> Reference:
     account = placed.at("/customer", dict, default=None)
-    key = None if account is None else number_of(placed.at("/customer/id", str))
-    return customer_reference(key, settings.guests, text_or_none(placed, "/email"), number_of(placed.at("/id", str)))
+    key = None if account is None else number_in_gid(placed.at("/customer/id", str))
+    return customer_reference(
+        key, settings.guests, text_or_none(placed, "/email"), number_in_gid(placed.at("/id", str))
+    )
 
 
 def _status(record: Record, settings: ShopifySettings) -> str:
@@ -152,33 +154,33 @@ def _status(record: Record, settings: ShopifySettings) -> str:
 
 
 def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
-    texts = _texts(record, settings)
+    texts = _text_reader(record, settings)
     for shipment in record.each("/fulfillments"):
         if shipment.at("/status", str) != "SUCCESS":
             continue
         for parcel in shipment.each("/trackingInfo"):
-            number, carrier = text_or_none(parcel, "/number"), texts.of(parcel, "/company", LONGEST_CODE)
+            number, carrier = text_or_none(parcel, "/number"), texts.read_cut_text(parcel, "/company", LONGEST_CODE)
             if number is None:
                 record.count("parcel without a number")
                 continue
             if carrier is None:
                 record.count("carrier assumed")
-            yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=texts.whole(parcel, "/url"))
+            yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=texts.read_uncut_text(parcel, "/url"))
 
 
-def _texts(record: Record, settings: ShopifySettings) -> Texts:
-    return Texts(record, settings, _ADDRESS)
+def _text_reader(record: Record, settings: ShopifySettings) -> TextReader:
+    return TextReader(record, settings, _ADDRESS)
 
 
 def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddress | None:
-    texts = _texts(record, settings)
+    texts = _text_reader(record, settings)
     named = (
-        texts.of(record, f"{kind}Address/{member}")
+        texts.read_cut_text(record, f"{kind}Address/{member}")
         for kind in ("/shipping", "/billing")
         for member in ("name", "company")
     )
-    phone = texts.whole(record, "/shippingAddress/phone") or texts.whole(record, "/phone")
-    address = texts.of_order("/shippingAddress", next(filter(None, named), None), phone)
+    phone = texts.read_uncut_text(record, "/shippingAddress/phone") or texts.read_uncut_text(record, "/phone")
+    address = texts.order_address("/shippingAddress", next(filter(None, named), None), phone)
     if address is None and any(line.at("/requiresShipping", bool, default=False) for line in record.each("/lineItems")):
         record.count("order to ship without an address")
     return address

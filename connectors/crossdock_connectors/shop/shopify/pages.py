@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context
-from crossdock.mapping.cursors import OVERLAP_S
+from crossdock.mapping.incremental_cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.queries import (
@@ -28,7 +28,7 @@ _EXPIRED = "BAD_REQUEST"  # the code for an expired cursor
 
 def request_query(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
     answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
-    _note_version(ctx, answer)
+    _warn_of_outdated_version(ctx, answer)
     return answer
 
 
@@ -36,7 +36,7 @@ def request_pages(ctx: ShopifyContext, path: str, query: str, size: int, /, **va
     """Yield the pages of a query with ``first`` and ``after``. *path* is a JSON pointer to the connection."""
     paginator = GraphQLConnection(path, size=min(size, ctx.settings.page_size or size))
     for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator, key="id"):
-        _note_version(ctx, page)
+        _warn_of_outdated_version(ctx, page)
         yield page
 
 
@@ -51,11 +51,15 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
         begun = latest
         try:
             for page in request_pages(
-                ctx, f"/data/{shop_list.name}", shop_list.paged, shop_list.size, query=changed_since(latest)
+                ctx,
+                f"/data/{shop_list.name}",
+                shop_list.paged_query,
+                shop_list.size,
+                query=changed_since_search(latest),
             ):
                 records = page.items(f"/data/{shop_list.name}/nodes")
                 yield complete_records(ctx, shop_list, records), page.address
-                latest = _latest(records, ctx.run.by_clock_of(ctx.connection, moved)) or latest
+                latest = _latest_change_before(records, ctx.run.by_clock_of(ctx.connection, moved)) or latest
         except GraphQLError as error:
             if _EXPIRED not in error.codes or latest == begun:
                 raise
@@ -69,12 +73,12 @@ def complete_records(ctx: ShopifyContext, shop_list: ShopList, records: list[Any
     return [record for record in made if record is not _DELETED]
 
 
-def changed_since(since: str | None) -> str | None:
+def changed_since_search(since: str | None) -> str | None:
     """Return a search for records that changed at *since* or later. Shopify ignores times without quotes."""
     return None if since is None else f"updated_at:>='{since}'"
 
 
-def _latest(records: list[Any], before: datetime) -> str | None:
+def _latest_change_before(records: list[Any], before: datetime) -> str | None:
     texts = [each for each in (at_path(record, "updatedAt") for record in records) if isinstance(each, str)]
     return next((text for text in reversed(texts) if _is_before(text, before)), None)
 
@@ -152,24 +156,24 @@ def _connection(record: Mapping[str, Any], child: Children) -> Any:
 
 
 def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
-    made = {**record, child.name: sorted(nodes, key=_order_of_child)}
+    made = {**record, child.name: sorted(nodes, key=_sort_key_of_child)}
     if child.inside and isinstance(made.get(child.inside), dict):
         made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}
     return made
 
 
-def _order_of_child(node: Any) -> tuple[int, str]:
+def _sort_key_of_child(node: Any) -> tuple[int, str]:
     gid = node.get("id") if isinstance(node, dict) else None
-    number = number_of(gid) if isinstance(gid, str) else ""
+    number = number_in_gid(gid) if isinstance(gid, str) else ""
     return (int(number) if number.isdecimal() else 0, str(gid))
 
 
-def number_of(gid: str) -> str:
+def number_in_gid(gid: str) -> str:
     """Return the number in a global id such as ``gid://shopify/InventoryLevel/11?inventory_item_id=7``."""
     return gid.rpartition("/")[2].partition("?")[0]
 
 
-def _note_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
+def _warn_of_outdated_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
     served, reason = answer.headers.get("x-shopify-api-version"), answer.headers.get("x-shopify-api-deprecated-reason")
     if reason:
         ctx.shared(("shopify.deprecated", reason), lambda: _warn(ctx, f"the shop calls a query deprecated: {reason}"))

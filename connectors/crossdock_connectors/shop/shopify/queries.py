@@ -18,7 +18,7 @@ PARTS = 100  # refunds and fulfillments of an order that its list has
 PARCELS = 20  # tracking numbers of a fulfillment that the list has
 
 
-def _parts(refunds: int, fulfillments: int, parcels: int) -> str:
+def _unpaged_lists_selection(refunds: int, fulfillments: int, parcels: int) -> str:
     """Select the lists of an order that have no pages: ``first`` cuts them off, and nothing in the answer says so."""
     return f"""refunds(first: {refunds}) {{ id }}
   fulfillments(first: {fulfillments}) {{ status trackingInfo(first: {parcels}) {{ company number url }} }}"""
@@ -36,7 +36,7 @@ _ORDER = f"""id name createdAt updatedAt processedAt cancelledAt edited test ema
   currentSubtotalPriceSet {_MONEY} currentShippingPriceSet {_MONEY} currentTotalTaxSet {_MONEY}
   currentTotalPriceSet {_MONEY} currentTotalDutiesSet {_MONEY} currentTotalAdditionalFeesSet {_MONEY}
   totalReceivedSet {_MONEY}
-  {_parts(PARTS, PARTS, PARCELS)}"""
+  {_unpaged_lists_selection(PARTS, PARTS, PARCELS)}"""
 _VARIANT = "id sku title barcode price updatedAt"
 _PRODUCT = "id title descriptionHtml status updatedAt"
 _CUSTOMER = f"""id displayName updatedAt defaultEmailAddress {{ emailAddress }}
@@ -61,7 +61,7 @@ class Children(Struct, frozen=True):
     inside: str = ""
     beside: str = ""
 
-    def written(self, connection: str) -> str:
+    def wrap_in_parent_object(self, connection: str) -> str:
         return f"{self.inside} {{ {self.beside} {connection} }}" if self.inside else connection
 
 
@@ -69,7 +69,7 @@ def further_children_query(type_name: str, child: Children) -> str:
     """Return the query for further pages of a connection inside a record."""
     connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
     return f"""query {child.name}($id: ID!, $after: String) {{
-  node(id: $id) {{ ... on {type_name} {{ {child.written(connection)} }} }}
+  node(id: $id) {{ ... on {type_name} {{ {child.wrap_in_parent_object(connection)} }} }}
 }}"""
 
 
@@ -88,37 +88,39 @@ class ShopList(Struct, frozen=True):
     named_size: int = 50
 
     @property
-    def node(self) -> str:
+    def node_selection(self) -> str:
         child = self.children
         if child is None:
             return self.fields
-        inner = child.written(f"{child.name}(first: {child.size}) {{ nodes {{ {child.fields} }} {_PAGE} }}")
+        inner = child.wrap_in_parent_object(
+            f"{child.name}(first: {child.size}) {{ nodes {{ {child.fields} }} {_PAGE} }}"
+        )
         return f"{self.fields} {inner}"
 
     @property
-    def page(self) -> str:
-        return f"{{ nodes {{ {self.node} }} {_PAGE} }}"
+    def page_selection(self) -> str:
+        return f"{{ nodes {{ {self.node_selection} }} {_PAGE} }}"
 
     @property
-    def paged(self) -> str:
+    def paged_query(self) -> str:
         return f"""query {self.name}($first: Int!, $after: String, $query: String) {{
-  {self.name}(first: $first, after: $after, query: $query, {self.sorting}) {self.page}
+  {self.name}(first: $first, after: $after, query: $query, {self.sorting}) {self.page_selection}
 }}"""
 
     @property
-    def named(self) -> str:
+    def query_by_ids(self) -> str:
         """The query for the records with some ids, the variable ``ids``. A null stands for one that does not exist."""
-        return _by_ids(self.name, self.type_name, self.node)
+        return _by_ids(self.name, self.type_name, self.node_selection)
 
     @property
-    def more_children(self) -> str:
+    def more_children_query(self) -> str:
         assert self.children is not None
         return further_children_query(self.type_name, self.children)
 
-    def bulk(self, found: str) -> str:
+    def bulk_query(self, found: str) -> str:
         child, inner = self.children, ""
         if child is not None:
-            inner = child.written(f"{child.name} {{ edges {{ node {{ {child.fields} }} }} }}")
+            inner = child.wrap_in_parent_object(f"{child.name} {{ edges {{ node {{ {child.fields} }} }} }}")
         where = f"(query: {dumps(found)})" if found else ""
         return f"{{ {self.name}{where} {{ edges {{ node {{ {self.fields} {inner} }} }} }} }}"
 
@@ -140,14 +142,14 @@ VARIANTS = ShopList("productVariants", "ProductVariant", _SOLD, 250, sorting="so
 """The variants of `PRODUCTS`, each with the product's fields."""
 
 ORDERS_OF_CUSTOMER = f"""query ordersOfCustomer($id: ID!, $first: Int!, $after: String) {{
-  customer(id: $id) {{ orders(first: $first, after: $after) {ORDERS.page} }}
+  customer(id: $id) {{ orders(first: $first, after: $after) {ORDERS.page_selection} }}
 }}"""
 
 ORDERS_OF_REFUNDS = _by_ids("ordersOfRefunds", "Refund", "order { id }")
 VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", f"variants(first: 50) {{ nodes {{ id }} {_PAGE} }}")
 
 PARTS_OF_ORDER = f"""query partsOfOrder($id: ID!) {{
-  node(id: $id) {{ ... on Order {{ {_parts(MOST, MOST, MOST)} }} }}
+  node(id: $id) {{ ... on Order {{ {_unpaged_lists_selection(MOST, MOST, MOST)} }} }}
 }}"""
 """The lists without pages of an order of which `ORDERS` may have cut one."""
 

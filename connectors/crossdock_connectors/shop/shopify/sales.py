@@ -15,10 +15,10 @@ from msgspec import structs
 from crossdock import RecordError, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
-from crossdock_connectors.shop.sale import Sale, SoldItem, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
-from crossdock_connectors.shop.shopify.invoicing import check_transactions, is_settled
-from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.invoicing_rules import check_transactions, is_refund_settled
+from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 Currency = Literal["shop", "presentment"]
@@ -36,36 +36,36 @@ class Amounts:
         self.currency = order.at(pointer, str)
         self.unit = currency_unit_or_error(self.currency, pointer)
 
-    def of(self, record: JsonAccess, pointer: str) -> Decimal:
+    def read_amount(self, record: JsonAccess, pointer: str) -> Decimal:
         place = f"{pointer}/{self._money}"
         if record.at(f"{place}/currencyCode", str) != self.currency:
             message = f"is not {self.currency}, the currency of the order"
             raise RecordError("bad_value", message, pointer=f"{place}/currencyCode")
         return record.decimal(f"{place}/amount")
 
-    def of_any(self, record: JsonAccess, pointer: str) -> Decimal:
-        """Do the same as `of`, but return zero for null."""
-        return _NOTHING if record.at(pointer, dict, default=None) is None else self.of(record, pointer)
+    def read_amount_or_zero(self, record: JsonAccess, pointer: str) -> Decimal:
+        """Do the same as `read_amount`, but return zero for null."""
+        return _NOTHING if record.at(pointer, dict, default=None) is None else self.read_amount(record, pointer)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
-        return sum((self.of(record, pointer) for record in records), _NOTHING)
+        return sum((self.read_amount(record, pointer) for record in records), _NOTHING)
 
 
 def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
-    subtotal = amounts.of(order, "/currentSubtotalPriceSet")
+    subtotal = amounts.read_amount(order, "/currentSubtotalPriceSet")
     items = _items(order, quantities, amounts, settings)
     _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
         "discount": subtotal - _sum_of_items(items),
-        "shipping": amounts.of(order, "/currentShippingPriceSet"),
+        "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
-        "tip": amounts.of(order, "/totalTipReceivedSet"),
-        "duty": amounts.of_any(order, "/currentTotalDutiesSet"),
-        "fee": amounts.of_any(order, "/currentTotalAdditionalFeesSet"),
+        "tip": amounts.read_amount(order, "/totalTipReceivedSet"),
+        "duty": amounts.read_amount_or_zero(order, "/currentTotalDutiesSet"),
+        "fee": amounts.read_amount_or_zero(order, "/currentTotalAdditionalFeesSet"),
     }
-    return Sale(amounts.currency, items, amounts.of(order, "/currentTotalPriceSet"), charges)
+    return Sale(amounts.currency, items, amounts.read_amount(order, "/currentTotalPriceSet"), charges)
 
 
 def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
@@ -74,7 +74,7 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     What was paid for units that were removed, and was paid back by a refund without lines, is a charge: the credit note
     of the refund takes it off again. What has not been paid back yet is on no invoice.
     """
-    refunds = [refund for refund in order.each("/refunds") if not _is_edit(refund, amounts)]
+    refunds = [refund for refund in order.each("/refunds") if not _only_removes_unpaid_units(refund, amounts)]
     refunded: Counter[str] = Counter()
     for refund in refunds:
         for item in refund.each("/refundLineItems/nodes"):
@@ -91,14 +91,17 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
         sale = _as_placed(order, quantities, amounts, settings)
     else:
         sale = _before_refunds(order, quantities, back, amounts, settings)
-    settled = (sold for refund, sold in zip(refunds, back, strict=True) if is_settled(refund.at("", dict)))
-    overpaid = min(amounts.of(order, "/totalReceivedSet") - sale.total, sum(map(_without_lines, settled), _NOTHING))
+    settled = (sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict)))
+    overpaid = min(
+        amounts.read_amount(order, "/totalReceivedSet") - sale.total,
+        sum(map(_amount_refunded_beyond_lines, settled), _NOTHING),
+    )
     if overpaid <= 0:
         return sale
     return structs.replace(sale, total=sale.total + overpaid, charges={**sale.charges, "refund": overpaid})
 
 
-def _without_lines(refund: Sale) -> Decimal:
+def _amount_refunded_beyond_lines(refund: Sale) -> Decimal:
     """Return what *refund* has paid back beyond its units, shipping, tax and duties."""
     lines = _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
     return max(lines - refund.total, _NOTHING)
@@ -122,17 +125,17 @@ def _before_refunds(
 
 def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings) -> Sale:
     items = _items(order, quantities, amounts, settings)
-    subtotal = amounts.of(order, "/subtotalPriceSet")
+    subtotal = amounts.read_amount(order, "/subtotalPriceSet")
     _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
         "discount": subtotal - _sum_of_items(items),
-        "shipping": amounts.of(order, "/totalShippingPriceSet"),
+        "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
-        "tip": amounts.of(order, "/totalTipReceivedSet"),
-        "duty": amounts.of_any(order, "/originalTotalDutiesSet"),
-        "fee": amounts.of_any(order, "/originalTotalAdditionalFeesSet"),
+        "tip": amounts.read_amount(order, "/totalTipReceivedSet"),
+        "duty": amounts.read_amount_or_zero(order, "/originalTotalDutiesSet"),
+        "fee": amounts.read_amount_or_zero(order, "/originalTotalAdditionalFeesSet"),
     }
-    return Sale(amounts.currency, items, amounts.of(order, "/totalPriceSet"), charges)
+    return Sale(amounts.currency, items, amounts.read_amount(order, "/totalPriceSet"), charges)
 
 
 def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
@@ -148,7 +151,7 @@ def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, sett
         SoldItem(
             product_of_line(line.part("/lineItem"), settings),
             -Decimal(line.at("/quantity", int)),
-            -amounts.of(line, "/subtotalSet"),
+            -amounts.read_amount(line, "/subtotalSet"),
             _charge_kind(line.part("/lineItem")),
         )
         for line in lines
@@ -161,19 +164,19 @@ def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, sett
     }
     if not order.at("/taxesIncluded", bool):
         charges["tax"] -= amounts.sum(lines, "/totalTaxSet") + amounts.sum(shipping, "/taxAmountSet")
-    total = -amounts.of(refund, "/totalRefundedSet")
+    total = -amounts.read_amount(refund, "/totalRefundedSet")
     if not any((*lists.values(), duties)):
         charges["refund"] = total
     return Sale(amounts.currency, items, total, charges)
 
 
-def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
+def _only_removes_unpaid_units(refund: JsonAccess, amounts: Amounts) -> bool:
     """Return whether *refund* only removes unpaid units with a value.
 
     If paid units are returned and the merchant keeps all of the money, the refund has an adjustment. If the money has
     not gone back yet, or could not, it has a transaction.
     """
-    if amounts.of(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
+    if amounts.read_amount(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
         return False
     if refund.each("/transactions/nodes"):
         return False
@@ -185,7 +188,7 @@ def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | 
     if line.at("/isGiftCard", bool):
         return None
     if line.at("/variant", dict, default=None) is not None:
-        number, sku = number_of(line.at("/variant/id", str)), text_or_none(line, "/variant/sku")
+        number, sku = number_in_gid(line.at("/variant/id", str)), text_or_none(line, "/variant/sku")
         return product_reference(settings, number, sku, line.place("/variant/sku"))
     sku = text_or_none(line, "/sku")
     if sku is None or (settings.product_namespace is None and settings.product_key == "id"):
@@ -202,7 +205,7 @@ def _items(
 
 
 def _sold_item(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
-    quantity, price = Decimal(units), amounts.of(line, "/originalUnitPriceSet")
+    quantity, price = Decimal(units), amounts.read_amount(line, "/originalUnitPriceSet")
     return SoldItem(product_of_line(line, settings), quantity, quantity * price, _charge_kind(line))
 
 
@@ -216,7 +219,7 @@ def _sum_of_items(items: Iterable[SoldItem]) -> Decimal:
 
 def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
     """Return the tax that is added to the prices; zero if they include it."""
-    return _NOTHING if order.at("/taxesIncluded", bool) else amounts.of(order, pointer)
+    return _NOTHING if order.at("/taxesIncluded", bool) else amounts.read_amount(order, pointer)
 
 
 def _check_discount(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, discount: Decimal) -> None:

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef
 from crossdock.sources import Api, ConfigPath, HeaderAuth, RateLimit
-from crossdock.values.addresses import check_web_address
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.web_address_checks import check_web_address
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.credentials import (
     AUTHORIZE_PATH,
@@ -76,10 +76,10 @@ class ShopifySettings(ShopSettings):
     def _check_one_credential(self) -> Self:
         if self.token is not None:
             if self.client_id or self.client_secret or self.app == "public":
-                raise finding_at(("token",), "cannot be used with client_id and client_secret")
+                raise finding_about_key(("token",), "cannot be used with client_id and client_secret")
         elif self.client_id is None or self.client_secret is None:
             lacking = "client_secret" if self.client_id else "client_id" if self.client_secret else "token"
-            raise finding_at((lacking,), "is missing: name a token, or client_id and client_secret of the app")
+            raise finding_about_key((lacking,), "is missing: name a token, or client_id and client_secret of the app")
         return self
 
     @property

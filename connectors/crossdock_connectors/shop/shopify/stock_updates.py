@@ -13,8 +13,8 @@ from typing import Any
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
-from crossdock_connectors.shop.shopify.pages import number_of
-from crossdock_connectors.unread_parts import objects, text_or_null
+from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.unread_record_parts import objects_in_list, text_or_null
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'
@@ -45,29 +45,29 @@ def sku_search(sku: str) -> str:
     return f"sku:{json.dumps(sku)}"
 
 
-def stock_of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
+def look_up_outcome_by_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
     """Return the stock of the one item with *sku* in the connection *found*."""
     read = JsonElement(found, "/data/inventoryItems")
     if read.at("/pageInfo/hasNextPage", bool):
         message = f"the shop finds more than 10 items for the SKU {sku}, which are not all read"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
-    same = [item.value for item in objects(read, "/nodes") if text_or_null(item, "sku") == sku]
+    same = [item.value for item in objects_in_list(read, "/nodes") if text_or_null(item, "sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("rejected", f"the shop has no variant with the SKU {sku}", 200, reason="missing", pointer="/sku")
-    return stock_of_item(same[0], location, name)
+    return look_up_outcome_of_item(same[0], location, name)
 
 
-def stock_of_id(item: Any, target_id: str, name: str) -> Outcome:
+def look_up_outcome_by_id(item: Any, target_id: str, name: str) -> Outcome:
     number, _, location = target_id.partition("-")
-    if item is not None and number_of(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
+    if item is not None and number_in_gid(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
         return Outcome("unavailable", "answered a look-up with a different record", 200)
-    return stock_of_item(item, location, name)
+    return look_up_outcome_of_item(item, location, name)
 
 
-def stock_of_item(item: Any, location: str, name: str) -> Outcome:
+def look_up_outcome_of_item(item: Any, location: str, name: str) -> Outcome:
     if item is None:
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
     read = JsonElement(item, "/data/inventoryItem")
@@ -75,15 +75,15 @@ def stock_of_item(item: Any, location: str, name: str) -> Outcome:
     if level is None or not read.at("/inventoryLevel/isActive", bool):
         message = f"is not stocked at the location {location} of the shop"
         return Outcome("rejected", message, 200, reason="missing", pointer="/location")
-    quantities = objects(read, "/inventoryLevel/quantities")
+    quantities = objects_in_list(read, "/inventoryLevel/quantities")
     held = {each.at("/name", str): each.at("/quantity", int) for each in quantities}
     if name not in held:
         return Outcome("in_doubt", f"the answer has no quantity {name}", 200)
-    target_id = f"{number_of(read.at('/id', str))}-{location}"
+    target_id = f"{number_in_gid(read.at('/id', str))}-{location}"
     return Outcome("found", status=200, target_id=target_id, held={"quantity": held[name]})
 
 
-def set_input(target_id: str, quantity: int, before: Mapping[str, Any], name: str) -> dict[str, Any]:
+def set_quantity_input(target_id: str, quantity: int, before: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the input of `SET`: *quantity*, if the shop still has the quantity of *before*."""
     item, _, location = target_id.partition("-")
     row = {

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock.errors import RemoteError
-from crossdock.reading.sources.api_error_messages import message_of
+from crossdock.reading.sources.api_error_messages import error_message_in
 from crossdock.sources import GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_of, request_pages, request_query
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _PAGE = 100
@@ -113,14 +113,14 @@ def header_topic(name: str) -> str:
 
 def _parse_subscription(node: Any, source: str) -> Subscription:
     found = read_subscription(node, source, topic="topic", address="uri", active=True)
-    return Subscription(number_of(found.id), header_topic(found.topic), found.address)
+    return Subscription(number_in_gid(found.id), header_topic(found.topic), found.address)
 
 
 def _refusal(payload: Any) -> str:
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"
-    return message_of(errors, str) or ("without a message" if errors else "")
+    return error_message_in(errors, str) or ("without a message" if errors else "")
 
 
 def _is_about_address(payload: Any) -> bool:

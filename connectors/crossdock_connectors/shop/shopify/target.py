@@ -26,11 +26,11 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, split_key_in_two
+from crossdock_connectors.shop.fulfillment_and_stock_drafts import Fulfillment, StockLevel, split_key_in_two
 from crossdock_connectors.shop.shopify import fulfillments, stock_updates, target_answers
-from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.unread_parts import unclear_outcome
+from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"
@@ -81,12 +81,13 @@ class ShopifyTarget(ApiTarget):
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         assert resource == "fulfillments"  # stock is never absent
-        return self._query(fulfillments.CREATE, fulfillment=fulfillments.create_input(payload, held))
+        return self._graphql_request(fulfillments.CREATE, fulfillment=fulfillments.create_input(payload, held))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
         quantity = int(update.after["quantity"])
-        return self._query(
-            stock_updates.SET, input=stock_updates.set_input(target_id, quantity, update.before, self._quantity)
+        return self._graphql_request(
+            stock_updates.SET,
+            input=stock_updates.set_quantity_input(target_id, quantity, update.before, self._quantity),
         )
 
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
@@ -108,22 +109,22 @@ class ShopifyTarget(ApiTarget):
         if resource == "stock" and target_id is not None:
             item, _, location = target_id.partition("-")
             gids = {"item": stock_updates.item_gid(item), "location": stock_updates.location_gid(location)}
-            return self._query(stock_updates.LOOK_UP_ITEM, **gids)
+            return self._graphql_request(stock_updates.LOOK_UP_ITEM, **gids)
         if "|" not in (name or ""):  # the name of no record, by which the engine tests look-ups
-            return self._query(_PING)
+            return self._graphql_request(_PING)
         first, second = split_key_in_two(name or "", _OF_STOCK)
         if resource == "stock":
             found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location(second))
-            return self._query(stock_updates.LOOK_UP_SKU, found=found, location=location)
-        return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
+            return self._graphql_request(stock_updates.LOOK_UP_SKU, found=found, location=location)
+        return self._graphql_request(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location(self, named: str) -> str:
         return self._location_ids.get(named, named)
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002
-        return self._query(_PING)
+        return self._graphql_request(_PING)
 
-    def _query(self, query: str, **variables: Any) -> Request:
+    def _graphql_request(self, query: str, **variables: Any) -> Request:
         return Request.json("POST", self._path, {"query": query, "variables": variables})
 
     # ---- answers
@@ -142,7 +143,7 @@ class ShopifyTarget(ApiTarget):
         gid = at_path(payload, "fulfillment.id")
         if not isinstance(gid, str):
             return Outcome("in_doubt", "the answer names no fulfillment", 200)
-        return Outcome("delivered", status=200, target_id=number_of(gid))
+        return Outcome("delivered", status=200, target_id=number_in_gid(gid))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         failed = target_answers.failed_outcome(answer)
@@ -154,25 +155,27 @@ class ShopifyTarget(ApiTarget):
         try:
             return self._found(resource, body_of(answer), expected)
         except RecordError as error:
-            return unclear_outcome(error)
+            return unreadable_look_up_outcome(error)
 
     def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
-            return stock_updates.stock_of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
+            return stock_updates.look_up_outcome_by_id(
+                at_path(body, "data.inventoryItem"), expected.target_id, self._quantity
+            )
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
             return fulfillments.look_up_outcome(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
-        return stock_updates.stock_of_sku(found, first, self._location(second), self._quantity)
+        return stock_updates.look_up_outcome_by_sku(found, first, self._location(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
         failed = target_answers.failed_outcome(answer)
         return failed if failed is not None and failed.kind == "throttled" else None
 
     def limit(self, answer: Answer) -> RateHeaders | None:
-        return target_answers.rate_of_points(answer)
+        return target_answers.rate_headers_from_points(answer)
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002
         match status:

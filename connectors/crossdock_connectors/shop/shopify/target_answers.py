@@ -55,7 +55,7 @@ def refused_outcome(payload: Any) -> Outcome | None:
     return Outcome("changed" if codes & _CHANGED else "rejected", _joined_messages(errors), 200)
 
 
-def rate_of_points(answer: Answer) -> RateHeaders | None:
+def rate_headers_from_points(answer: Answer) -> RateHeaders | None:
     """Return the bucket of points as a bucket of requests with `POINTS` each."""
     status = at_path(body_of(answer), "extensions.cost.throttleStatus")
     names = ("currentlyAvailable", "maximumAvailable", "restoreRate")

@@ -14,13 +14,13 @@ from functools import partial
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
 from crossdock.webhooks import Hint, Webhook, Webhooks
-from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.subscriptions import ShopifySubscriptions
 from crossdock_connectors.shop.streams import CREDIT_NOTE
-from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
+from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_hints
 
-SCHEMES = tuple(signed_body(f"{x}Shopify-Hmac-SHA256", f"{x}Shopify-Webhook-Id") for x in ("X-", ""))
+SCHEMES = tuple(body_signature_scheme(f"{x}Shopify-Hmac-SHA256", f"{x}Shopify-Webhook-Id") for x in ("X-", ""))
 _GID = "gid://shopify/"
 _Hints = Iterator[Hint]
 
@@ -40,12 +40,12 @@ def declared_webhooks(settings: ShopifySettings) -> Webhooks[ShopifySettings] | 
 
 def hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     if "/" not in webhook.topic:
-        yield from _of_event(settings, webhook)
+        yield from _event_hints(settings, webhook)
     elif webhook.topic in _OF_TOPIC:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
 
-def _order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     if webhook.at("/test", bool, default=False) and not settings.test_orders:
         return
     key = webhook.identifier("/id")
@@ -54,34 +54,34 @@ def _order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     yield from order_hints(settings, key)
 
 
-def _deleted_order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _deleted_order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     return order_hints(settings, webhook.identifier("/id"))
 
 
-def _edited_order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _edited_order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     return order_hints(settings, webhook.identifier("/order_edit/order_id"))
 
 
-def _fulfillment(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _fulfillment_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     return order_hints(settings, webhook.identifier("/order_id"))
 
 
-def _refund(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _refund_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     yield from order_hints(settings, webhook.identifier("/order_id"))
     if settings.invoices != "never" and settings.refunds == "credit_note":
         yield Hint("invoices", (f"{CREDIT_NOTE}-{webhook.identifier('/id')}",))
 
 
-def _customer(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+def _customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     yield Hint("customers", (webhook.identifier("/id"),))
 
 
-def _merged_customers(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+def _merged_customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     for which in ("kept", "deleted"):
         yield Hint("customers", (_number(webhook, f"/admin_graphql_api_customer_{which}_id"),))
 
 
-def _product(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _product_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     """Yield the variants. Beyond the first hundred, Shopify only names their ids."""
     if settings.product_namespace is not None:
         return
@@ -96,21 +96,21 @@ def _product(settings: ShopifySettings, webhook: Webhook) -> _Hints:
         yield Hint("products", (_number(variant, "/admin_graphql_api_id"),))
 
 
-def _stock(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _stock_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     item, location = webhook.identifier("/inventory_item_id"), webhook.identifier("/location_id")
     if not settings.locations or location in settings.locations:
         yield Hint("stock", (f"{item}-{location}",))
 
 
 def _number(part: JsonAccess, pointer: str) -> str:
-    if number := number_of(part.at(pointer, str)):
+    if number := number_in_gid(part.at(pointer, str)):
         return number
     raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))
 
 
-def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _event_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     for gid in webhook.at("/query_variables", dict, default={}).values():
-        if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_of(gid)):
+        if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_in_gid(gid)):
             continue
         kind = gid.removeprefix(_GID).partition("/")[0]
         if kind == "Order":
@@ -122,28 +122,28 @@ def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
 
 
 _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
-    "orders/create": _order,
-    "orders/updated": _order,
-    "orders/paid": _order,
-    "orders/cancelled": _order,
-    "orders/fulfilled": _order,
-    "orders/partially_fulfilled": _order,
-    "orders/delete": _deleted_order,
-    "orders/edited": _edited_order,
-    "refunds/create": _refund,
-    "fulfillments/create": _fulfillment,
-    "fulfillments/update": _fulfillment,
-    "customers/create": _customer,
-    "customers/update": _customer,
-    "customers/enable": _customer,
-    "customers/disable": _customer,
-    "customers/delete": _customer,
-    "customers/merge": _merged_customers,
-    "products/create": _product,
-    "products/update": _product,
-    "inventory_levels/connect": _stock,
-    "inventory_levels/update": _stock,
-    "inventory_levels/disconnect": _stock,
+    "orders/create": _order_hints,
+    "orders/updated": _order_hints,
+    "orders/paid": _order_hints,
+    "orders/cancelled": _order_hints,
+    "orders/fulfilled": _order_hints,
+    "orders/partially_fulfilled": _order_hints,
+    "orders/delete": _deleted_order_hints,
+    "orders/edited": _edited_order_hints,
+    "refunds/create": _refund_hints,
+    "fulfillments/create": _fulfillment_hints,
+    "fulfillments/update": _fulfillment_hints,
+    "customers/create": _customer_hints,
+    "customers/update": _customer_hints,
+    "customers/enable": _customer_hints,
+    "customers/disable": _customer_hints,
+    "customers/delete": _customer_hints,
+    "customers/merge": _merged_customer_hints,
+    "products/create": _product_hints,
+    "products/update": _product_hints,
+    "inventory_levels/connect": _stock_hints,
+    "inventory_levels/update": _stock_hints,
+    "inventory_levels/disconnect": _stock_hints,
 }
 _REPEATED = frozenset(  # orders/updated, customers/update and customers/delete tell the same
     {

@@ -13,10 +13,10 @@ from crossdock import Context
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unread_parts import UnreadParts
+from crossdock_connectors.unread_record_parts import UnreadParts
 
 WooContext = Context[WooCommerceSettings]
 Item = dict[str, Any]
@@ -55,7 +55,7 @@ def _with_addresses(record: Any) -> Any:
 # ---- orders
 
 
-def orders(ctx: WooContext, since: str | None) -> StoredList:
+def changed_orders(ctx: WooContext, since: str | None) -> StoredList:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     first, *others = STATUSES
     return read_once(
@@ -69,20 +69,20 @@ def _order_pages(ctx: WooContext, since: str | None, statuses: Iterable[str]) ->
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
         for records, source in _changed_pages(ctx, "orders", begin, change, status=status, **EXACT):
-            yield [with_refunds(ctx, order, unread) for order in records], source
-    unread.check()
+            yield [request_refunds_of_order(ctx, order, unread) for order in records], source
+    unread.raise_first_doubt()
 
 
-def with_refunds(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
+def request_refunds_of_order(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
     """Return *order* with full refunds. If some may be missing, it is marked, and *unread* gets the reason.
 
     Only an empty list means that it has none: an order without the member, or with null, may have some.
     """
-    number, named = number_of(order), at_path(order, "refunds")
+    number, named = id_of_record(order), at_path(order, "refunds")
     if number is None or named == []:
         return order
     found = list[Any]()
-    with unread.requesting():
+    with unread.noting_failed_request():
         for refunds in _refund_pages(ctx, number, named):
             found += refunds
         return {**order, "refunds": found}
@@ -102,7 +102,7 @@ def _refund_pages(ctx: WooContext, number: str, named: Any) -> Iterator[list[Any
             found += refunds
             yield refunds
     except NotFoundError as error:
-        _note_deleted(ctx, "order", number, error, ", and is read without its refunds")
+        _note_deletion_or_doubt(ctx, "order", number, error, ", and is read without its refunds")
         return
     if missing := _missing_refunds(named, found):
         raise DoubtfulListError(
@@ -119,21 +119,22 @@ _UNLISTED_HINT = (
 
 def _missing_refunds(named: Any, found: Sequence[Any]) -> list[str]:
     """Return the ids of the refunds of an order that are not *found*, or without the amount that the order shows."""
-    amounts = {number_of(refund): at_path(refund, "amount") for refund in found}
-    summaries = {number_of(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
+    amounts = {id_of_record(refund): at_path(refund, "amount") for refund in found}
+    summaries = {id_of_record(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
     return [
         number
         for number, total in summaries.items()
-        if number is not None and (number not in amounts or (_is_nothing(amounts[number]) and not _is_nothing(total)))
+        if number is not None
+        and (number not in amounts or (_is_zero_or_empty(amounts[number]) and not _is_zero_or_empty(total)))
     ]
 
 
-def _is_nothing(amount: Any) -> bool:
+def _is_zero_or_empty(amount: Any) -> bool:
     """Return whether *amount* is zero, or empty, as old versions show the amounts of orders in tables of their own."""
     return amount is None or (isinstance(amount, str) and not amount.strip("-0."))
 
 
-def _note_deleted(ctx: WooContext, kind: str, number: str | None, error: NotFoundError, result: str) -> None:
+def _note_deletion_or_doubt(ctx: WooContext, kind: str, number: str | None, error: NotFoundError, result: str) -> None:
     """Note that a record was deleted before its own list was read, or raise DoubtfulListError if it is there."""
     if not _is_gone(ctx, f"{kind}s/{number}"):
         raise DoubtfulListError(
@@ -173,13 +174,13 @@ def customers(ctx: WooContext) -> StoredList:
 # ---- products
 
 
-def products(ctx: WooContext, since: str | None) -> Pages:
+def changed_variants(ctx: WooContext, since: str | None) -> Pages:
     """Return the variants that changed since *since*. All variants of a product with a changed variation count."""
     begin = datetime.fromisoformat(since) - OVERLAP if since else None
     return variant_pages(ctx, _changed_pages(ctx, "products", begin, "date_modified", status="any"))
 
 
-def catalog(ctx: WooContext) -> StoredList:
+def all_variants(ctx: WooContext) -> StoredList:
     def read() -> Pages:
         return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
@@ -195,7 +196,7 @@ def variant_pages(ctx: WooContext, products: Pages, fields: str | None = None) -
     unread = UnreadParts()
     for records, source in products:
         yield list(_variants(ctx, records, unread, fields)), source
-    unread.check()
+    unread.raise_first_doubt()
 
 
 def _variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fields: str | None) -> Iterator[Any]:
@@ -209,19 +210,19 @@ def _variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fie
             continue
         if at_path(product, "manage_stock") is True:
             yield product
-        with unread.requesting():
+        with unread.noting_failed_request():
             yield from _variations(ctx, product, fields)
 
 
 def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[Any]:
-    number = number_of(product)
+    number = id_of_record(product)
     parent = {name: value for name, value in product.items() if name in _OF_PARENT}
     try:
         for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
             for record in records:
                 yield with_members(record, parent=parent)
     except NotFoundError as error:
-        _note_deleted(ctx, "product", number, error, "; its variations are left out")
+        _note_deletion_or_doubt(ctx, "product", number, error, "; its variations are left out")
 
 
 # ---- changes
@@ -254,6 +255,6 @@ def time_param(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
 
 
-def number_of(record: Any) -> str | None:
+def id_of_record(record: Any) -> str | None:
     found = at_path(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None

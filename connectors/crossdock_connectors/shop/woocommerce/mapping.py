@@ -14,7 +14,7 @@ from crossdock import (
 )
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
+from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, TextReader
 from crossdock_connectors.shop.record_values import (
     customer_reference,
     mapped_status,
@@ -22,9 +22,9 @@ from crossdock_connectors.shop.record_values import (
     product_reference,
     text_or_none,
 )
-from crossdock_connectors.shop.sale import lines_of_sale
+from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.woocommerce import sales
-from crossdock_connectors.shop.woocommerce.invoicing import check_payment
+from crossdock_connectors.shop.woocommerce.invoicing_rules import check_payment
 from crossdock_connectors.shop.woocommerce.sales import Amounts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -36,11 +36,13 @@ _ACTIVE = frozenset({"publish", "private"})  # a private variation is switched o
 
 
 def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
-    texts = _texts(record, settings)
+    texts = _text_reader(record, settings)
     parent = record.part("/parent") if record.at("/parent", dict, default=None) else None
-    options = [texts.of(each, "/option") for each in record.each("/attributes", default=())] if parent else []
+    options = (
+        [texts.read_cut_text(each, "/option") for each in record.each("/attributes", default=())] if parent else []
+    )
     own = ", ".join(option for option in options if option)
-    name, sku = texts.of(parent or record, "/name"), texts.whole(record, "/sku", LONGEST_CODE)
+    name, sku = texts.read_cut_text(parent or record, "/name"), texts.read_uncut_text(record, "/sku", LONGEST_CODE)
     if sku is None:
         record.count("SKU assumed")
     if name is None:
@@ -50,8 +52,8 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
     return ProductDraft(
         sku=sku or str(record.at("/id", int)),
         name=texts.cut(f"{name} - {own}") if own else name,
-        description=texts.of(record, "/description", LONGEST_DESCRIPTION),
-        barcode=texts.whole(record, "/global_unique_id", LONGEST_CODE),
+        description=texts.read_cut_text(record, "/description", LONGEST_DESCRIPTION),
+        barcode=texts.read_uncut_text(record, "/global_unique_id", LONGEST_CODE),
         unit_price=product_price(record, "/price", settings.price_currency) if settings.price_currency else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
@@ -60,20 +62,20 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 
 
 def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
-    texts = _texts(record, settings)
-    email = texts.whole(record, "/email") or texts.whole(record, "/billing/email")
-    addresses = {kind: texts.of_customer(f"/{kind}") for kind in ("billing", "shipping")}
-    companies = {kind: texts.of(record, f"/{kind}/company") for kind in addresses}
+    texts = _text_reader(record, settings)
+    email = texts.read_uncut_text(record, "/email") or texts.read_uncut_text(record, "/billing/email")
+    addresses = {kind: texts.customer_address(f"/{kind}") for kind in ("billing", "shipping")}
+    companies = {kind: texts.read_cut_text(record, f"/{kind}/company") for kind in addresses}
     name = _full_name(texts, record, "") or _full_name(texts, record, "/billing") or companies["billing"]
     if any(companies[kind] not in (None, name) and address is None for kind, address in addresses.items()):
         record.count("company left out")
-    name = name or email or texts.of(record, "/username")
+    name = name or email or texts.read_cut_text(record, "/username")
     if name is None:
         record.count("name assumed")
     return CustomerDraft(
         name=name or f"Customer {record.key_parts[0]}",
         email=email,
-        phone=texts.whole(record, "/billing/phone"),
+        phone=texts.read_uncut_text(record, "/billing/phone"),
         billing_address=addresses["billing"],
         shipping_address=addresses["shipping"],
     )
@@ -134,24 +136,24 @@ def _customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     return customer_reference(str(account) if account else None, settings.guests, email, number)
 
 
-def _texts(record: Record, settings: WooCommerceSettings) -> Texts:
-    return Texts(record, settings, _ADDRESS)
+def _text_reader(record: Record, settings: WooCommerceSettings) -> TextReader:
+    return TextReader(record, settings, _ADDRESS)
 
 
-def _full_name(texts: Texts, record: JsonAccess, pointer: str) -> str | None:
-    names = [texts.of(record, f"{pointer}/{each}") for each in ("first_name", "last_name")]
+def _full_name(texts: TextReader, record: JsonAccess, pointer: str) -> str | None:
+    names = [texts.read_cut_text(record, f"{pointer}/{each}") for each in ("first_name", "last_name")]
     return texts.cut(" ".join(name for name in names if name)) or None
 
 
 def _shipping_address(record: Record, settings: WooCommerceSettings) -> ShippingAddress | None:
-    texts = _texts(record, settings)
+    texts = _text_reader(record, settings)
     named = (
         named
         for kind in ("/shipping", "/billing")
-        for named in (_full_name(texts, record, kind), texts.of(record, f"{kind}/company"))
+        for named in (_full_name(texts, record, kind), texts.read_cut_text(record, f"{kind}/company"))
     )
-    phone = texts.whole(record, "/shipping/phone") or texts.whole(record, "/billing/phone")
-    address = texts.of_order("/shipping", next(filter(None, named), None), phone)
+    phone = texts.read_uncut_text(record, "/shipping/phone") or texts.read_uncut_text(record, "/billing/phone")
+    address = texts.order_address("/shipping", next(filter(None, named), None), phone)
     if address is None and any(
         text_or_none(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines")
     ):

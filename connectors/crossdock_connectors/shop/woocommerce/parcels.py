@@ -13,7 +13,7 @@ from typing import Any
 from crossdock.targets import Outcome, key_parts_of
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import column_text
-from crossdock_connectors.unread_parts import objects
+from crossdock_connectors.unread_record_parts import objects_in_list
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 
@@ -22,7 +22,7 @@ def tracking_path(order: str) -> str:
     return f"{_TRACKING}/orders/{order}/shipment-trackings"
 
 
-def order_of(target_id: str) -> str:
+def order_id_in_target_id(target_id: str) -> str:
     """Return the order's id, the first part of *target_id*: an item's own id is valid only within its order."""
     return target_id.partition("-")[0]
 
@@ -48,13 +48,13 @@ def created_outcome(item: Any, status: int, name: str) -> Outcome:
 def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outcome:
     """Return what a look-up of the order's items shows about the parcel *name*, or about *target_id*."""
     order, _, number = (name or "").partition("|")
-    order = order_of(target_id) if target_id is not None else order
+    order = order_id_in_target_id(target_id) if target_id is not None else order
     if not order.isdecimal():
         return Outcome("absent", status=200)
     if not isinstance(items, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
-    for item in objects(JsonElement(items, ""), ""):
-        if target_id is None and _number_of(item) != key_parts_of(number)[0]:
+    for item in objects_in_list(JsonElement(items, ""), ""):
+        if target_id is None and _tracking_number(item) != key_parts_of(number)[0]:
             continue
         own = f"{order}-{item.at('/tracking_id', str)}"
         if target_id in {None, own}:
@@ -62,7 +62,7 @@ def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outc
     return Outcome("absent", status=200, held={})
 
 
-def _number_of(item: JsonElement) -> str:
+def _tracking_number(item: JsonElement) -> str:
     """Return the number of a tracking item, which may be empty. A plugin may have written it as a number."""
     return "" if item.value.get("tracking_number") == "" else item.identifier("/tracking_number")
 

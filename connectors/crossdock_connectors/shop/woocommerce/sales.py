@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
-from crossdock_connectors.shop.sale import Sale, SoldItem, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unread_parts import objects, objects_if_there
+from crossdock_connectors.unread_record_parts import objects_in_list, objects_in_optional_list
 
 _NOTHING = Decimal(0)
 _CURRENCY_ADVICE = (
@@ -43,23 +43,23 @@ class Amounts(Struct, frozen=True):
         named = order.at("/currency", str)
         currency = settings.currencies.get(named, named)
         unit = currency_unit_or_error(currency, order.place("/currency"), _CURRENCY_ADVICE)
-        return cls(currency, unit, max(unit, _shown_unit(order)))
+        return cls(currency, unit, max(unit, _shop_rounding_unit(order)))
 
     def total(self, record: Record, pointer: str) -> Decimal:
         """Return a sum that was charged or paid back. A shop may have set more decimals than its currency has."""
-        rounded = self.of(record, pointer)
+        rounded = self.read_amount(record, pointer)
         if rounded != record.decimal(pointer):
             record.count("total rounded to the currency")
         return rounded
 
-    def of(self, record: JsonAccess, pointer: str) -> Decimal:
+    def read_amount(self, record: JsonAccess, pointer: str) -> Decimal:
         return _rounded(record.decimal(pointer), self.unit)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
-        return sum((self.of(record, pointer) for record in records), _NOTHING)
+        return sum((self.read_amount(record, pointer) for record in records), _NOTHING)
 
 
-def _shown_unit(order: JsonAccess) -> Decimal:
+def _shop_rounding_unit(order: JsonAccess) -> Decimal:
     """Return the unit to which the shop rounds sums: that of the total as it was sent, or one that all sums have, and
     not all lines.
     """
@@ -73,7 +73,7 @@ def _shown_unit(order: JsonAccess) -> Decimal:
     return _NOTHING
 
 
-def _rounding(lines: Sequence[JsonAccess], amounts: Amounts) -> Decimal:
+def _largest_rounding_difference(lines: Sequence[JsonAccess], amounts: Amounts) -> Decimal:
     """Return the largest difference of the lines from the total that comes from rounding.
 
     Each line is rounded to a minor unit here. If the shop rounds to more than that, it has rounded the lines or their
@@ -97,16 +97,16 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
-    items = tuple(_item(line, amounts.of(line, "/subtotal"), settings) for line in lines)
+    items = tuple(_item(line, amounts.read_amount(line, "/subtotal"), settings) for line in lines)
     charges: dict[ChargeKind, Decimal] = {
         "discount": amounts.sum(lines, "/total") - amounts.sum(lines, "/subtotal"),
         "shipping": amounts.sum(shipping, "/total"),
         "fee": amounts.sum(fees, "/total"),
-        "tax": amounts.of(order, "/total_tax"),
+        "tax": amounts.read_amount(order, "/total_tax"),
         "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
     }
-    rounding = _rounding([*lines, *shipping, *fees], amounts)
-    sale = Sale(amounts.currency, _with_units(items), amounts.total(order, "/total"), charges, rounding)
+    rounding = _largest_rounding_difference([*lines, *shipping, *fees], amounts)
+    sale = Sale(amounts.currency, _items_with_units(items), amounts.total(order, "/total"), charges, rounding)
     spent = amounts.sum(order.each("/gift_cards", default=()), "/amount")
     if spent and abs(sale.difference + spent) <= rounding:  # the extension Gift Cards takes them off the total
         return structs.replace(sale, charges={**charges, "gift_card": -spent})
@@ -120,9 +120,9 @@ def sale_less_refunds(order: Record, amounts: Amounts, settings: WooCommerceSett
 
 def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
-    lines = objects(refund, "/line_items")
-    shipping, fees = (objects_if_there(refund, kind) for kind in ("shipping_lines", "fee_lines"))
-    items = _with_units([_item(line, amounts.of(line, "/total"), settings) for line in lines])
+    lines = objects_in_list(refund, "/line_items")
+    shipping, fees = (objects_in_optional_list(refund, kind) for kind in ("shipping_lines", "fee_lines"))
+    items = _items_with_units([_item(line, amounts.read_amount(line, "/total"), settings) for line in lines])
     total = -amounts.total(refund, "/amount")
     charges: dict[ChargeKind, Decimal] = {
         "shipping": amounts.sum(shipping, "/total"),
@@ -137,7 +137,7 @@ def _item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> S
     return SoldItem(_product(line, settings), line.decimal("/quantity"), amount)
 
 
-def _with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
+def _items_with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
     """Remove amounts for zero units, which a merchant may enter."""
     return tuple(item for item in items if item.quantity or not item.amount)
 

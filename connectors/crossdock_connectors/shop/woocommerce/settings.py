@@ -12,7 +12,7 @@ from crossdock import SecretRef
 from crossdock.resources import Currency
 from crossdock.sources import Api, BasicAuth
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth
+from crossdock_connectors.shop.woocommerce.oauth_signing import OAuth1Auth
 
 CurrencyCode = Annotated[str, Field(min_length=1, max_length=20)]
 """A currency as WooCommerce or an extension names it."""

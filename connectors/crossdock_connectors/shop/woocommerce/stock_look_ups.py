@@ -15,7 +15,7 @@ from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.unread_parts import objects
+from crossdock_connectors.unread_record_parts import objects_in_list
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 
@@ -34,24 +34,26 @@ def stock_path(target_id: str) -> str:
     return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
 
 
-def stock_of_sku(products: Any, sku: str) -> Outcome:
+def look_up_outcome_by_sku(products: Any, sku: str) -> Outcome:
     if not isinstance(products, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
-    same = [product.value for product in objects(JsonElement(products, ""), "") if product.at("/sku", str) == sku]
+    same = [
+        product.value for product in objects_in_list(JsonElement(products, ""), "") if product.at("/sku", str) == sku
+    ]
     if len(same) > 1:
         message = f"the shop has {len(same)} products with the SKU {sku}"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("absent", status=200)
-    return stock_of_product(same[0])
+    return look_up_outcome_of_product(same[0])
 
 
-def stock_of_id(product: Any, target_id: str) -> Outcome:
+def look_up_outcome_by_id(product: Any, target_id: str) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
-    return stock_of_product(product if str(number) == target_id.rpartition("-")[2] else None)
+    return look_up_outcome_of_product(product if str(number) == target_id.rpartition("-")[2] else None)
 
 
-def stock_of_product(product: Any) -> Outcome:
+def look_up_outcome_of_product(product: Any) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
     if not isinstance(number, int):
         return Outcome("unavailable", "answered a look-up with a different record", 200)

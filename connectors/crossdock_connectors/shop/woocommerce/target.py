@@ -25,10 +25,10 @@ from crossdock.targets import (
     key_parts_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shop_drafts import StockLevel
+from crossdock_connectors.shop.fulfillment_and_stock_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.unread_parts import unclear_outcome
+from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
 
 
 class Parcel(ResourceModel):
@@ -111,7 +111,9 @@ class WooCommerceTarget(ApiTarget):
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         match resource:
             case "fulfillments":
-                order = parcels.order_of(target_id) if target_id is not None else key_parts_of(name or "")[0]
+                order = (
+                    parcels.order_id_in_target_id(target_id) if target_id is not None else key_parts_of(name or "")[0]
+                )
                 return Request("GET", parcels.tracking_path(order)) if order.isdecimal() else self.ping(resource)
             case "order_status":
                 order = name or ""
@@ -145,7 +147,7 @@ class WooCommerceTarget(ApiTarget):
         try:
             return _found(resource, body_of(answer), expected)
         except RecordError as error:
-            return unclear_outcome(error)
+            return unreadable_look_up_outcome(error)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -165,8 +167,8 @@ def _found(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         case "order_status":
             return _status_outcome(body, expected.target_id or expected.name)
     if expected.target_id is not None:
-        return stock_look_ups.stock_of_id(body, expected.target_id)
-    return stock_look_ups.stock_of_sku(body, key_parts_of(expected.name or "")[0])
+        return stock_look_ups.look_up_outcome_by_id(body, expected.target_id)
+    return stock_look_ups.look_up_outcome_by_sku(body, key_parts_of(expected.name or "")[0])
 
 
 def _order_path(order: str) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from crossdock.webhooks import Hint, Webhook, Webhooks
-from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
+from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_hints
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
 
-SCHEME = signed_body("X-WC-Webhook-Signature")
+SCHEME = body_signature_scheme("X-WC-Webhook-Signature")
 PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 _Hints = Iterator[Hint]
 
@@ -40,7 +40,7 @@ def hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
 
-def _order(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+def _order_hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
     """Yield the order: a refund and its deletion are updates of it. The body of a deleted order is only its id."""
     key = webhook.identifier("/id")
     if webhook.at("/customer_id", int, default=None) == 0:
@@ -48,11 +48,11 @@ def _order(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
     yield from order_hints(settings, key)
 
 
-def _customer(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+def _customer_hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     yield Hint("customers", (webhook.identifier("/id"),))
 
 
-def _product(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+def _product_hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
     """Yield a product or a variation. A variable product stands for its variations, which are fetched with it."""
     key = webhook.identifier("/id")
     product = key if settings.product_key == "id" else webhook.at("/sku", str, default=None)
@@ -62,15 +62,15 @@ def _product(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
 
 
 _OF_TOPIC: Mapping[str, Callable[[WooCommerceSettings, Webhook], _Hints]] = {
-    "order.created": _order,
-    "order.updated": _order,
-    "order.deleted": _order,
-    "order.restored": _order,
-    "customer.created": _customer,
-    "customer.updated": _customer,
-    "product.created": _product,
-    "product.updated": _product,
-    "product.restored": _product,
+    "order.created": _order_hints,
+    "order.updated": _order_hints,
+    "order.deleted": _order_hints,
+    "order.restored": _order_hints,
+    "customer.created": _customer_hints,
+    "customer.updated": _customer_hints,
+    "product.created": _product_hints,
+    "product.updated": _product_hints,
+    "product.restored": _product_hints,
 }
 """Without deleted customers and products, which cannot be fetched: the next run finds that they are gone. A deleted
 order is read in the trash."""

@@ -12,13 +12,13 @@ from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Refe
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import (
-    Products,
+    ProductSkus,
+    distinct_parcels,
     mapped_status,
     non_negative_units,
     normalized_status,
-    parcels,
 )
-from crossdock_connectors.unread_parts import check_part, objects
+from crossdock_connectors.unread_record_parts import check_part_was_read, objects_in_list
 
 _SHIPPED = frozenset(map(normalized_status, ("Complete", "CompletePartialled")))
 _FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))
@@ -34,9 +34,9 @@ _QUANTITIES = {
 }
 
 
-def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
+def product(record: Record, products: ProductSkus, unit: str | None) -> ProductDraft:
     """Map a seller's SKU. Its barcode is Amazon's own, the FNSKU."""
-    sku = products.own_sku(record.at("/sellerSku", str))
+    sku = products.platform_sku(record.at("/sellerSku", str))
     return ProductDraft(
         sku=sku,
         name=record.at("/productName", str, default=None) or sku,
@@ -51,7 +51,7 @@ def bin_of_marketplace(record: Record) -> WarehouseBinDraft:
 
 
 def inventory_lot(
-    record: Record, products: Products, states: Mapping[Any, str], lot_number: str, unit: str | None
+    record: Record, products: ProductSkus, states: Mapping[Any, str], lot_number: str, unit: str | None
 ) -> InventoryLotDraft:
     place, sku, state = record.at("/marketplace", str), record.at("/sellerSku", str), record.at("/state", str)
     return InventoryLotDraft(
@@ -66,19 +66,19 @@ def inventory_lot(
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments of several packages."""
-    check_part(record, _SHIPMENTS)
+    check_part_was_read(record, _SHIPMENTS)
     status = mapped_status(record, _STATUS, statuses)
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")
-    return {"status": status, "tracking": parcels(filter(None, found))}
+    return {"status": status, "tracking": distinct_parcels(filter(None, found))}
 
 
-def is_settled(order: Any) -> bool:
+def is_order_finished(order: Any) -> bool:
     """Return whether an order no longer changes, and the answer has all that is read of it."""
     read = JsonElement(order, "")
     try:
-        check_part(read, _SHIPMENTS)
+        check_part_was_read(read, _SHIPMENTS)
         status, _ = normalized_status(read.at(_STATUS, str)), list(_parcels(read))
     except RecordError:
         return False
@@ -92,14 +92,14 @@ def _parcels(order: JsonAccess) -> Iterator[Tracking | None]:
         RecordError: If the order was shipped, and its shipments or their packages are not in the answer.
     """
     is_shipped = normalized_status(order.at(_STATUS, str)) in _SHIPPED
-    shipments = objects(order, _SHIPMENTS) if is_shipped else order.each(_SHIPMENTS, default=())
+    shipments = objects_in_list(order, _SHIPMENTS) if is_shipped else order.each(_SHIPMENTS, default=())
     sent = [each for each in shipments if normalized_status(each.at("/fulfillmentShipmentStatus", str)) == "shipped"]
     if is_shipped and not sent:
         raise RecordError(
             "bad_value", "has no shipment that was sent, although the order is complete", pointer=_SHIPMENTS
         )
     for shipment in sent:
-        packages = objects(shipment, "/fulfillmentShipmentPackage")
+        packages = objects_in_list(shipment, "/fulfillmentShipmentPackage")
         yield from map(_parcel, packages) if packages else [None]
 
 

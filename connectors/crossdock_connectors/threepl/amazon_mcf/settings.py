@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from crossdock import SecretRef
 from crossdock.resources import Code
 from crossdock.sources import Api, BaseUrl, RateLimit, RefreshTokenAuth
-from crossdock.values.addresses import check_endpoint
+from crossdock.values.web_address_checks import check_address_without_query
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
 StockState = Literal["fulfillable", "reserved", "researching", "unfulfillable"]
@@ -45,7 +45,7 @@ class AmazonMcfSettings(ThreePlSettings):
     kind: Literal["amazon_mcf"]
     base_url: BaseUrl = "https://sellingpartnerapi-na.amazon.com"
     """The endpoint of the region: ``-na`` for America, ``-eu`` for Europe, ``-fe`` for the Far East."""
-    token_url: Annotated[str, AfterValidator(check_endpoint)] = "https://api.amazon.com/auth/o2/token"  # noqa: S105  an address
+    token_url: Annotated[str, AfterValidator(check_address_without_query)] = "https://api.amazon.com/auth/o2/token"  # noqa: S105  an address
     """Where Login with Amazon grants access tokens."""
     refresh_token: SecretRef
     """The seller's grant. Others' records are not visible with it."""

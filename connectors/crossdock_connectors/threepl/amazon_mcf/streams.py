@@ -24,19 +24,19 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.errors import CrossdockError
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
 from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.mapping_versions import mapping_version_of
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
-from crossdock_connectors.threepl.record_values import Products as ProductNames
+from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
 from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.unread_parts import read_part
+from crossdock_connectors.unread_record_parts import read_part_or_reason
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -124,14 +124,14 @@ class Shipments(AmazonStream):
         now = ctx.run.clock.now()
         begin, left = _parse_cursor(since, ctx.settings.first or now - FIRST)
         still_open, has_orders = list[str](), False
-        for summaries, address in self._listed(ctx, begin):
+        for summaries, address in self._listed_orders(ctx, begin):
             has_orders = has_orders or bool(summaries)
-            orders = [self._order(ctx, summary, still_open) for summary in summaries]
+            orders = [self._order_with_shipments(ctx, summary, still_open) for summary in summaries]
             left -= {str(at_path(summary, "sellerFulfillmentOrderId")) for summary in summaries}
             yield RawBatch.json(orders, source=address)
         for name in sorted(left):
             summary = {"sellerFulfillmentOrderId": name}
-            yield RawBatch.json([self._order(ctx, summary, still_open)], source=_path(name))
+            yield RawBatch.json([self._order_with_shipments(ctx, summary, still_open)], source=_path(name))
         if has_orders:
             reached = instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
         elif since is not None:
@@ -144,20 +144,20 @@ class Shipments(AmazonStream):
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         for name in (name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)):
             try:
-                order = self._read(ctx, name)
+                order = self._request_order(ctx, name)
             except NotFoundError:
                 continue
             key = key_of_external_id(name, self.settings.orders.namespace)
             yield RawBatch.json([with_members(order, order_key=key)], source=_path(name))
 
-    def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
+    def _listed_orders(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
         params, records = {"queryStartDate": instant_cursor(begin)}, "/payload/fulfillmentOrders"
         key = "sellerFulfillmentOrderId"
         for page in ctx.api.pages(ORDERS, params, paginator=paginator, records=records, key=key):
             yield page.items(records), page.address
 
-    def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
+    def _order_with_shipments(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
         """Return an order with its shipments, or the summary of one that others have sent or that cannot be read.
 
         Extends *still_open*.
@@ -166,14 +166,14 @@ class Shipments(AmazonStream):
         key = key_of_external_id(name, self.settings.orders.namespace)
         if key is None:
             return {"order_key": None, "fulfillmentOrder": summary}
-        read = read_part("order", lambda: self._read(ctx, name))
+        read = read_part_or_reason("order", lambda: self._request_order(ctx, name))
         place = {"marketplaceId": self.settings.marketplace}
         order = read.get("order", {**read, "fulfillmentOrder": {**place, **summary}})
-        if not mapping.is_settled(order):
+        if not mapping.is_order_finished(order):
             still_open.append(str(name))
         return with_members(order, order_key=key)
 
-    def _read(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
+    def _request_order(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
         answer = ctx.api.get(_path(name))
         order = answer.at("/payload")
         if not isinstance(order, dict):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
@@ -17,7 +17,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     cursor_pages,
     owners_of_items,
 )
-from crossdock_connectors.unread_parts import read_part
+from crossdock_connectors.unread_record_parts import read_part_or_reason
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""
@@ -39,7 +39,7 @@ class Bills(ShipBobStream):
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
-        lines = read_part(
+        lines = read_part_or_reason(
             "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
         )
         return with_members(bill, owner=self.settings.owner, **lines)

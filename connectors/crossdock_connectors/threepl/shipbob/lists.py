@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, RefusedError, Stream
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.mapping_versions import mapping_version_of
-from crossdock_connectors.threepl.record_values import Products
+from crossdock_connectors.threepl.record_values import ProductSkus
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_parts import UnreadParts
+from crossdock_connectors.unread_record_parts import UnreadParts
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
 Item = dict[str, Any]
@@ -27,16 +27,16 @@ Pages = Iterator[tuple[list[Any], str]]
 class ShipBobStream(Stream[ShipBobSettings]):
     def __init__(self, settings: ShipBobSettings) -> None:
         self.settings = settings
-        self.products = Products(settings.product_namespace, settings.sku_aliases)
+        self.products = ProductSkus(settings.product_namespace, settings.sku_aliases)
         self.mapping_version = mapping_version_of(settings, MAPPED, 1)
 
     @property
-    def other_owner(self) -> Filter:
+    def other_owner_filter(self) -> Filter:
         return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
 
-    def check_aside(self, ctx: ShipBobContext, aside: UnreadParts) -> None:
+    def raise_if_records_unread(self, ctx: ShipBobContext, aside: UnreadParts) -> None:
         """Raise DoubtfulListError if records of this stream were set aside."""
-        aside.check(f"{ctx.connection}.{self.name}")
+        aside.raise_first_doubt(f"{ctx.connection}.{self.name}")
 
 
 def cursor_pages(ctx: ShipBobContext, path: str, key: str, **params: str) -> Pages:
@@ -60,12 +60,12 @@ def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "LastUpdateStartDate": changed})
 
 
-def named_orders(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
+def orders_by_external_id(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
     """Yield the orders with these external ids, oldest first. There must be at least one, and none with a comma."""
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "ReferenceIds": ",".join(names)})
 
 
-def rows_of(
+def rows_of_readable_items(
     items: Sequence[Any], kind: str, key: str, read: Callable[[JsonElement], Iterable[Any]], aside: UnreadParts
 ) -> list[Any]:
     """Return what *read* makes of each item, without those of which a part cannot be read: they are set *aside*.
@@ -74,7 +74,7 @@ def rows_of(
     """
     rows = list[Any]()
     for item in items:
-        with aside.reading(f"{kind} {column_text(at_path(item, key))}"):
+        with aside.setting_aside_unreadable(f"{kind} {column_text(at_path(item, key))}"):
             rows += list(read(JsonElement(item, "")))
     return rows
 

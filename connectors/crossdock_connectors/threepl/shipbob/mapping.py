@@ -20,14 +20,14 @@ from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import (
-    Products,
+    ProductSkus,
+    distinct_parcels,
     mapped_status,
     non_negative_units,
     normalized_status,
-    parcels,
 )
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
-from crossdock_connectors.unread_parts import check_part, objects
+from crossdock_connectors.unread_record_parts import check_part_was_read, objects_in_list
 
 _SENT = normalized_status("Completed")
 _CANCELLED = normalized_status("Cancelled")
@@ -44,10 +44,10 @@ UNNAMED_CARRIER = "unknown"
 _CENT = Decimal("0.01")
 
 
-def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
+def product(record: Record, products: ProductSkus, unit: str | None) -> ProductDraft:
     variant = "/variants"
     return ProductDraft(
-        sku=products.own_sku(record.at(f"{variant}/sku", str)),
+        sku=products.platform_sku(record.at(f"{variant}/sku", str)),
         name=record.at(f"{variant}/name", str, default=None) or record.at("/name", str),
         barcode=record.at(f"{variant}/upc", str, default=None) or record.at(f"{variant}/gtin", str, default=None),
         unit_of_measure=unit,
@@ -63,7 +63,9 @@ def bin_of_location(record: Record) -> WarehouseBinDraft:
     )
 
 
-def inventory_lot(record: Record, products: Products, states: Mapping[Any, str], unit: str | None) -> InventoryLotDraft:
+def inventory_lot(
+    record: Record, products: ProductSkus, states: Mapping[Any, str], unit: str | None
+) -> InventoryLotDraft:
     owner, state = record.at("/owner", str), record.at("/state", str)
     item = str(record.at("/inventory_id", int))
     expires = record.instant("/lot_date", default=None, timezone="UTC")
@@ -78,7 +80,7 @@ def inventory_lot(record: Record, products: Products, states: Mapping[Any, str],
     )
 
 
-def received_lot(record: Record, products: Products, unit: str | None) -> InventoryLotDraft:
+def received_lot(record: Record, products: ProductSkus, unit: str | None) -> InventoryLotDraft:
     """Map the units of a lot that came with one receiving order, as far as they were stowed."""
     owner = record.at("/owner", str)
     expires = record.instant("/lot_date", default=None, timezone="UTC")
@@ -93,8 +95,8 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
     )
 
 
-def movement_of_receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
-    key = products.own_sku(record.at("/sku", str)), record.at("/lot", str)
+def movement_of_receipt(record: Record, products: ProductSkus, announced_lots: str) -> LotMovementDraft:
+    key = products.platform_sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
         to_bin_id=_bin(record.at("/owner", str), str(record.at("/location_id", int))),
@@ -116,8 +118,8 @@ def movement_of_shipment(record: Record) -> LotMovementDraft:
 
 
 def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
-    check_part(record, "/transactions")
-    transactions, currency = objects(record, "/transactions"), record.at("/currency_code", str)
+    check_part_was_read(record, "/transactions")
+    transactions, currency = objects_in_list(record, "/transactions"), record.at("/currency_code", str)
     taxes = [_taxes(each) for each in transactions]
     return InvoiceDraft(
         customer_id=Reference("customer", bills.customer, bills.customer_namespace),
@@ -178,7 +180,7 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
     status = mapped_status(record, "/status", statuses)
     if normalized_status(record.at("/status", str)) == "fulfilled" and _shipped_units(record) < _ordered_units(record):
         status = statuses[SHORT]
-    return {"status": status, "tracking": parcels(_parcels(record))}
+    return {"status": status, "tracking": distinct_parcels(_parcels(record))}
 
 
 def _ordered_units(record: Record) -> Decimal:
@@ -192,7 +194,7 @@ def shipments_of(order: JsonAccess) -> list[JsonElement]:
         and normalized_status(order.at("/status", str)) in _WITHOUT_SHIPMENTS
     ):
         return []
-    return objects(order, "/shipments")
+    return objects_in_list(order, "/shipments")
 
 
 def shipment_status(shipment: JsonAccess) -> str:
@@ -209,7 +211,11 @@ def sent_items(shipment: JsonAccess) -> list[JsonElement]:
     """Return the inventory items of a shipment that has left; none of another one."""
     if shipment_status(shipment) != _SENT:
         return []
-    return [item for product in objects(shipment, "/products") for item in objects(product, "/inventory_items")]
+    return [
+        item
+        for product in objects_in_list(shipment, "/products")
+        for item in objects_in_list(product, "/inventory_items")
+    ]
 
 
 def _shipped_units(record: Record) -> Decimal:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record, RecordError
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
@@ -24,10 +24,15 @@ from crossdock_connectors.threepl.shipbob.lists import (
     numbered_pages,
     order_pages,
     owner_of,
-    rows_of,
+    rows_of_readable_items,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_parts import UnreadParts, check_part, objects, read_part
+from crossdock_connectors.unread_record_parts import (
+    UnreadParts,
+    check_part_was_read,
+    objects_in_list,
+    read_part_or_reason,
+)
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -36,7 +41,7 @@ Place = tuple[str | None, str | None, str | None]
 class _OwnRows(ShipBobStream):
     def __init__(self, settings: ShipBobSettings) -> None:
         super().__init__(settings)
-        self.skip = {"other_owner": self.other_owner}
+        self.skip = {"other_owner": self.other_owner_filter}
 
 
 class Receipts(_OwnRows):
@@ -54,14 +59,14 @@ class Receipts(_OwnRows):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
         found = received_lots(ctx)
         yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders")
-        self.check_aside(ctx, found.aside)
+        self.raise_if_records_unread(ctx, found.aside)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
         if orders:
             found = _read_received_lots(ctx, {"IDs": ",".join(orders)})
             yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
-            self.check_aside(ctx, found.aside)
+            self.raise_if_records_unread(ctx, found.aside)
 
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
@@ -84,9 +89,11 @@ class Departures(_OwnRows):
         started = instant_cursor(ctx.run.clock.now())
         found, aside = received_lots(ctx), UnreadParts()
         for orders, address in order_pages(ctx, since):
-            rows = rows_of(orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside)
+            rows = rows_of_readable_items(
+                orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside
+            )
             yield RawBatch.json(rows, source=address)
-        self.check_aside(ctx, aside)
+        self.raise_if_records_unread(ctx, aside)
         yield Checkpoint(started, needs_whole_list=True)
 
     def _rows(self, ctx: ShipBobContext, order: JsonElement, found: ReceivedLots, aside: UnreadParts) -> list[Item]:
@@ -95,7 +102,7 @@ class Departures(_OwnRows):
             number = shipment.value.get("id")
             for item in (each.value for each in mapping.sent_items(shipment)):
                 item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
-                place = _texts(item_id, lot, at_path(shipment.value, "location.id"))
+                place = _place_of_lot(item_id, lot, at_path(shipment.value, "location.id"))
                 row: Item = {
                     "owner": owner_of(ctx, item_id),
                     "shipment": number,
@@ -105,7 +112,7 @@ class Departures(_OwnRows):
                     "quantities": [],
                 }
                 rows.setdefault((column_text(number), place), row)["quantities"].append(item.get("quantity"))
-                if place not in found.brought and found.may_lack(item_id):
+                if place not in found.brought and found.may_lack_item(item_id):
                     aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
         return list(rows.values())
 
@@ -131,8 +138,8 @@ class ReceivedLots:
     def add(self, rows: Sequence[Item]) -> None:
         self.rows += rows
         for row in rows:
-            if not self.may_lack(row["inventory_id"]):
-                place = _texts(row["inventory_id"], row["lot"], row["location_id"])
+            if not self.may_lack_item(row["inventory_id"]):
+                place = _place_of_lot(row["inventory_id"], row["lot"], row["location_id"])
                 self.brought.setdefault(place, row["receiving_order"])
         self._unread.update(column_text(row["inventory_id"]) for row in rows if "short" in row)
 
@@ -140,12 +147,12 @@ class ReceivedLots:
         """Note that *order* could not be read, which may have brought any item if it does not say which."""
         self.aside.add(name, str(error))
         try:
-            items = objects(JsonElement(order, ""), "/inventory_quantities")
+            items = objects_in_list(JsonElement(order, ""), "/inventory_quantities")
             self._unread.update(column_text(each.value.get("inventory_id")) for each in items)
         except RecordError:
             self._unread.add(None)
 
-    def may_lack(self, item_id: Any) -> bool:
+    def may_lack_item(self, item_id: Any) -> bool:
         """Return whether an order that could not be read may have brought the item."""
         return not self._unread.isdisjoint({None, column_text(item_id)})
 
@@ -179,10 +186,10 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
 
     Raises RecordError if its boxes cannot be read, or are not what ShipBob documents.
     """
-    listed = objects(JsonElement(order, ""), "/inventory_quantities")
+    listed = objects_in_list(JsonElement(order, ""), "/inventory_quantities")
     items = {column_text(each.value.get("inventory_id")): each.value for each in listed}
-    boxes = JsonElement(read_part("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
-    check_part(boxes, "/boxes")
+    boxes = JsonElement(read_part_or_reason("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
+    check_part_was_read(boxes, "/boxes")
     rows: dict[Place, Item] = {}
 
     def row_of(item_id: Any, lot: Any, lot_date: Any) -> Item:
@@ -197,10 +204,10 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
             "received_at": order.get("last_updated_date"),
             "quantities": [],
         }
-        return rows.setdefault(_texts(item_id, lot, None), row)
+        return rows.setdefault(_place_of_lot(item_id, lot, None), row)
 
     stowed: Counter[str | None] = Counter()
-    for item in (item.value for box in objects(boxes, "/boxes") for item in objects(box, "/box_items")):
+    for item in (item.value for box in objects_in_list(boxes, "/boxes") for item in objects_in_list(box, "/box_items")):
         item_id, quantity = item.get("inventory_id"), item.get("stowed_quantity")
         row = row_of(item_id, item.get("lot_number") or ctx.settings.no_lot, item.get("lot_date"))
         row["quantities"].append(quantity)
@@ -214,5 +221,5 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
     yield from (row for row in rows.values() if "short" in row or any(units != 0 for units in row["quantities"]))
 
 
-def _texts(item_id: Any, lot: Any, location: Any) -> Place:
+def _place_of_lot(item_id: Any, lot: Any, location: Any) -> Place:
     return column_text(item_id), column_text(lot), column_text(location)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from crossdock import ConfigModel, SecretRef
 from crossdock.resources import Code
 from crossdock.sources import Api, BaseUrl, BearerAuth, Name, RateLimit
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
@@ -75,11 +75,15 @@ class ShipBobSettings(ThreePlSettings):
     @model_validator(mode="after")
     def _check_stock_settings(self) -> Self:
         if self.stock_leaves == "quantity" and self.receipts != "nothing":
-            raise finding_at(("receipts",), "must be nothing: with stock_leaves: quantity, the stream stock has them")
+            raise finding_about_key(
+                ("receipts",), "must be nothing: with stock_leaves: quantity, the stream stock has them"
+            )
         if self.stock_leaves == "movement" and self.receipts != "lot":
-            raise finding_at(("receipts",), "must be lot: with stock_leaves: movement, units leave the received lots")
+            raise finding_about_key(
+                ("receipts",), "must be lot: with stock_leaves: movement, units leave the received lots"
+            )
         if (self.receipts == "movement") is not (self.announced_lots is not None):
-            raise finding_at(("announced_lots",), "belongs to receipts: movement, which needs it")
+            raise finding_about_key(("announced_lots",), "belongs to receipts: movement, which needs it")
         return self
 
     def declared_api(self) -> Api:

@@ -12,11 +12,11 @@ from typing import Any
 
 from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
 from crossdock.errors import CrossdockError
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_rows import with_members
+from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
@@ -25,14 +25,14 @@ from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,
-    named_orders,
     order_pages,
+    orders_by_external_id,
     owner_of,
-    rows_of,
+    rows_of_readable_items,
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_parts import UnreadParts, objects
+from crossdock_connectors.unread_record_parts import UnreadParts, objects_in_list
 
 
 class Products(ShipBobStream):
@@ -45,20 +45,22 @@ class Products(ShipBobStream):
     def __init__(self, settings: ShipBobSettings) -> None:
         super().__init__(settings)
         without_stock = Filter(field="variants.inventory.inventory_id", empty=True)  # bundles, digital products
-        self.skip = {"other_owner": self.other_owner, "without_stock": without_stock}
+        self.skip = {"other_owner": self.other_owner_filter, "without_stock": without_stock}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/product", "id"):
-            yield RawBatch.json(rows_of(items, "product", "id", _product, aside), source=address, explode="variants")
-        self.check_aside(ctx, aside)
+            yield RawBatch.json(
+                rows_of_readable_items(items, "product", "id", _product, aside), source=address, explode="variants"
+            )
+        self.raise_if_records_unread(ctx, aside)
 
     def to_resource(self, record: Record) -> ProductDraft:
         return mapping.product(record, self.products, self.settings.unit_of_measure)
 
 
 def _product(item: JsonElement) -> list[Any]:
-    objects(item, "/variants")
+    objects_in_list(item, "/variants")
     return [with_members(item.value, owner=at_path(item.value, "user_id"))]
 
 
@@ -86,22 +88,22 @@ class Stock(ShipBobStream):
 
     def __init__(self, settings: ShipBobSettings) -> None:
         super().__init__(settings)
-        self.skip = {"other_owner": self.other_owner}
+        self.skip = {"other_owner": self.other_owner_filter}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/inventory-level/lots", "inventory_id"):
-            rows = rows_of(items, "inventory item", "inventory_id", partial(self._rows, ctx), aside)
+            rows = rows_of_readable_items(items, "inventory item", "inventory_id", partial(self._rows, ctx), aside)
             yield RawBatch.json(rows, source=address)
-        self.check_aside(ctx, aside)
+        self.raise_if_records_unread(ctx, aside)
 
     def _rows(self, ctx: ShipBobContext, item: JsonElement) -> Iterator[Item]:
         own = item.at("", dict)
         about = {name: own.get(name) for name in ("inventory_id", "sku")}
         about["owner"] = owner_of(ctx, about["inventory_id"])
-        for each in objects(item, "/lots"):
+        for each in objects_in_list(item, "/lots"):
             lot = {"lot": each.value.get("lot_number") or self.settings.no_lot, "lot_date": each.value.get("lot_date")}
-            for place in objects(each, "/locations"):
+            for place in objects_in_list(each, "/locations"):
                 for state in self.settings.stock_states:
                     quantity = place.value.get(f"{state}_quantity")
                     yield about | lot | {
@@ -137,7 +139,7 @@ class Shipments(ShipBobStream):
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         names = [name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)]
-        for items, address in named_orders(ctx, names):
+        for items, address in orders_by_external_id(ctx, names):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
 
     def _with_order_key(self, item: Any) -> Any:

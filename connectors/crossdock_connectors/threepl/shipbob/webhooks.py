@@ -39,24 +39,24 @@ def hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
 
-def _shipment(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
+def _shipment_hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
     """Yield the order if crossdock has sent it. A shipment has the name of its order as well."""
     key = key_of_external_id(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
     if key is not None:
         yield Hint("shipments", (key,))
 
 
-def _receiving_order(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
+def _receiving_order_hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
     if settings.receipts != "nothing":
         yield Hint("receipts", (settings.owner, webhook.identifier("/id"), ANY, ANY))
 
 
 _OF_TOPIC: Mapping[str, Callable[[ShipBobSettings, Webhook], _Hints]] = {
-    "order.shipped": _shipment,
-    "order.shipment.delivered": _shipment,
-    "order.shipment.exception": _shipment,
-    "order.shipment.on_hold": _shipment,
-    "order.shipment.cancelled": _shipment,
-    "order.shipment.tracking.updated": _shipment,
-    "wro.completed": _receiving_order,
+    "order.shipped": _shipment_hints,
+    "order.shipment.delivered": _shipment_hints,
+    "order.shipment.exception": _shipment_hints,
+    "order.shipment.on_hold": _shipment_hints,
+    "order.shipment.cancelled": _shipment_hints,
+    "order.shipment.tracking.updated": _shipment_hints,
+    "wro.completed": _receiving_order_hints,
 }

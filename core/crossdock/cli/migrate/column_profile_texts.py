@@ -37,7 +37,7 @@ def length_text(column: Mapping[str, Any]) -> str:
     return f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
 
 
-def forms_text(column: Mapping[str, Any]) -> str:
+def number_and_date_shares_text(column: Mapping[str, Any]) -> str:
     words = {"whole": "whole", "decimal": "decimal", "dates": "dates"}
     shares = {word: column[name] for name, word in words.items() if column[name]}
     return ", ".join(f"{percent_text(number, column['filled'])} {word}" for word, number in shares.items())

@@ -9,15 +9,15 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import counted, instant_text
+from crossdock.values.display_texts import count_with_noun, instant_text
 
 UNITS = "smh"
 
 
 def _parse_duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.config_models import is_duration, parse_duration
+    from crossdock.values.config_base_types import is_duration, parse_duration
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")
@@ -45,9 +45,9 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     from crossdock.migration.freeze_check import check_freeze
     from crossdock.values.clock import SystemClock
 
-    loaded = load(config)
+    loaded = load_project(config)
     with interruptible() as interrupt:
         frozen = check_freeze(loaded, wait, clock=SystemClock(), interrupt=interrupt)
-    streams = counted(len(frozen.sources), "stream")
+    streams = count_with_noun(len(frozen.sources), "stream")
     text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
     terminal_output.print_result(frozen.as_json(), text, as_json=as_json)

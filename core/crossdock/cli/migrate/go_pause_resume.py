@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.migrate.person_name_option import by_option
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, config_option, help_example
 
 
@@ -21,13 +21,13 @@ def go(wave: str, by: str, config: Path) -> None:
 
     If more is open after a later load, the gate closes again.
     """
-    from crossdock.migration import current_migration
+    from crossdock.migration import pause_resume_and_approve
     from crossdock.migration.waves import numbered_waves, wave_named
     from crossdock.values.clock import SystemClock
 
-    loaded = load(config)
+    loaded = load_project(config)
     chosen = wave_named(numbered_waves(loaded), wave)
-    status = current_migration.approve_wave(loaded, chosen, clock=SystemClock(), by=by)
+    status = pause_resume_and_approve.approve_wave(loaded, chosen, clock=SystemClock(), by=by)
     say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 
 
@@ -39,10 +39,10 @@ def pause(by: str, config: Path) -> None:
 
     A load that is running stops in order within about two seconds and waits; requests in flight are settled.
     """
-    from crossdock.migration import current_migration
+    from crossdock.migration import pause_resume_and_approve
     from crossdock.values.clock import SystemClock
 
-    migration = current_migration.pause(load(config), clock=SystemClock(), by=by)
+    migration = pause_resume_and_approve.pause(load_project(config), clock=SystemClock(), by=by)
     say(f"{migration.name}: paused")
 
 
@@ -50,8 +50,8 @@ def pause(by: str, config: Path) -> None:
 @config_option
 def resume(config: Path) -> None:
     """Let a load that waits go on, and later ones begin."""
-    from crossdock.migration import current_migration
+    from crossdock.migration import pause_resume_and_approve
     from crossdock.values.clock import SystemClock
 
-    migration = current_migration.resume(load(config), clock=SystemClock())
+    migration = pause_resume_and_approve.resume(load_project(config), clock=SystemClock())
     say(f"{migration.name}: resumed")

@@ -12,27 +12,27 @@ import click
 
 from crossdock.cli import project_and_state, terminal_output
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.migrate.person_name_option import by_option
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.display_texts import duration_text
 from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
-    from crossdock.migration.load import LoadResult
     from crossdock.migration.load_progress import WaveProgress
+    from crossdock.migration.wave_loading import LoadResult
     from crossdock.values.progress import Unit
 
 
 def progress_sentence(progress: WaveProgress) -> str:
     """Describe the progress of a wave, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left``."""
     parts = [f"{progress.done:,} of {progress.expected:,} records"] if progress.expected else []
-    parts += filter(None, [times_left(progress)])
+    parts += filter(None, [remaining_time_text(progress)])
     return f"{progress.wave}: {', '.join(parts) or 'its records are being read'}"
 
 
-def times_left(progress: WaveProgress) -> str:
+def remaining_time_text(progress: WaveProgress) -> str:
     left = f"{duration_text(progress.left)} left" if progress.left else ""
     later = f"{duration_text(progress.all_left)} with later waves" if progress.all_left else ""
     return f"{left} ({later})" if left and later else left or later
@@ -44,7 +44,9 @@ class LoadOutput:
         self._wave = 0
 
     def show_progress(self, progress: WaveProgress) -> None:
-        self._shown.show_whole_progress(str(progress.wave), progress.done, progress.expected, times_left(progress))
+        self._shown.show_whole_progress(
+            str(progress.wave), progress.done, progress.expected, remaining_time_text(progress)
+        )
         if self._wave != progress.wave.number and self._wanted:
             self._wave = progress.wave.number
             say(progress_sentence(progress), err=True)
@@ -110,12 +112,12 @@ def load(
     or config; 3 could not run or finish; 4 refused: a gate is closed, a source is not what was rehearsed, or a reason
     of 'crossdock sync'; 70 a tally does not balance; 130 interrupted.
     """
-    from crossdock.migration.load import LoadChoice
-    from crossdock.migration.load import load as load_waves
     from crossdock.migration.rehearsal_file import Rehearsal
+    from crossdock.migration.wave_loading import LoadChoice
+    from crossdock.migration.wave_loading import load_migration_waves as load_waves
     from crossdock.values.clock import SystemClock
 
-    project = project_and_state.load(config)
+    project = project_and_state.load_project(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None
     choice = LoadChoice(by, until, percent, rehearsed, again)
     with interruptible() as interrupt, load_output(wanted=not as_json) as shown:
@@ -127,7 +129,7 @@ def _show(loaded: LoadResult, *, as_json: bool) -> int:
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
-        terminal_output.print_messages(loaded.runs[-1].report.messages)
+        terminal_output.print_error_messages(loaded.runs[-1].report.messages)
         say(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
     if as_json:
         terminal_output.print_json(_document(loaded))
@@ -135,7 +137,7 @@ def _show(loaded: LoadResult, *, as_json: bool) -> int:
     for each in loaded.runs:
         say(str(each.status.wave))
         terminal_output.show_run(terminal_output.output_console(), each.report.as_json())
-    if loaded.open.total and loaded.error is None:
+    if loaded.open_counts.total and loaded.error is None:
         say("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
 from crossdock.cli.reconcile import reconcile_and_print, reconcile_options
 from crossdock.cli.shared_options import help_example
 
@@ -24,6 +24,6 @@ def reconcile(config: Path, **options: Any) -> int:
     """
     from crossdock.migration.waves import wave_streams
 
-    loaded = load(config)
+    loaded = load_project(config)
     found, _ = reconcile_and_print(loaded, wave_streams(loaded), **options, for_migration=True)
     return found.exit_code

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
-    from crossdock.migration.plan_counts import PlanCounts, Rejected, StreamCounts
+    from crossdock.migration.planned_outcome_counts import PlanCounts, Rejected, StreamCounts
     from crossdock.migration.rehearse import RehearsalResult, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
@@ -31,7 +31,7 @@ def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
         "migration": rehearsed.name,
         "tenant": rehearsed.pin.tenant,
         "began_at": time_text(rehearsed.began),
-        "ends_at": _time(waves[-1].ends),
+        "ends_at": _optional_time_text(waves[-1].ends),
         "requests": sum(wave.requests for wave in waves),
         "waves": [_wave(wave) for wave in waves],
         "streams": {name: _stream(rehearsed, name, raw=raw) for name in order},
@@ -43,7 +43,7 @@ def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
     }
 
 
-def _time(at: datetime | None) -> str | None:
+def _optional_time_text(at: datetime | None) -> str | None:
     return None if at is None else time_text(at)
 
 
@@ -53,8 +53,8 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
         "name": forecast.wave.name,
         "streams": sorted(forecast.wave.streams),
         "requests": forecast.requests,
-        "begins_at": _time(begins),
-        "ends_at": _time(ends),
+        "begins_at": _optional_time_text(begins),
+        "ends_at": _optional_time_text(ends),
         "seconds": None if begins is None or ends is None else (ends - begins).total_seconds(),
     }
 
@@ -66,7 +66,7 @@ def _stream(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, An
     named, matched = (there.named.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
-        "rejected_by_reason": {code: _rejected(each) for code, each in _rejected_by_number(found)},
+        "rejected_by_reason": {code: _rejected(each) for code, each in _rejections_most_frequent_first(found)},
         "rejected_before": planned.rejected_before.get(name, 0),
         "repeated_keys": repeated.number if repeated else 0,
         "repeated_examples": [{"key": each.key, "at": list(each.places)} for each in repeated.examples]
@@ -95,7 +95,7 @@ def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
     return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
 
 
-def _rejected_by_number(found: StreamCounts) -> list[tuple[str, Rejected]]:
+def _rejections_most_frequent_first(found: StreamCounts) -> list[tuple[str, Rejected]]:
     return sorted(found.rejected.items(), key=lambda each: (-each[1].records, each[0]))
 
 
@@ -109,7 +109,7 @@ def _rejected(found: Rejected) -> dict[str, Any]:
 
 def _unresolved(decisions: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
-    why = {key: decisions.reason_missing((resource, namespace, key)) for key in missing}
+    why = {key: decisions.missing_parent_reason((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
     return {
         "resource": resource,
@@ -154,7 +154,7 @@ def _cell(cell: Cell, *, raw: bool) -> dict[str, Any]:
 def _warnings(rehearsed: RehearsalResult) -> list[str]:
     wave_of = {name: each.wave.name for each in rehearsed.waves for name in each.wave.streams}
     found = [
-        f"{counted(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"
+        f"{count_with_noun(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"
         " change the order of the waves"
         for name, decisions in rehearsed.decisions.streams.items()
         for later, number in decisions.refers_to_later.items()
@@ -171,6 +171,7 @@ def _possible_take_over_warnings(rehearsed: RehearsalResult) -> Iterator[str]:
         tally = rehearsed.planned.tallies.get(name)
         if tally is not None and (created := tally.records["created"]):
             yield (
-                f"{name}: of {counted(created, 'create')}, some may take over a record of the platform with the same"
+                f"{name}: of {count_with_noun(created, 'create')}, some may take over a record of the platform with "
+                "the same"
                 f" {member}: rehearse with --against-platform to see which ones"
             )

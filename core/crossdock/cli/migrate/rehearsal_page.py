@@ -8,8 +8,8 @@ from typing import Any
 
 from crossdock.cli.migrate import column_profile_texts, rehearsal_text
 from crossdock.console import page_rendering
-from crossdock.console.page_tables import Cell, Drawing, Rectangle, count_tables, table
-from crossdock.values.display_texts import counted
+from crossdock.console.page_tables import Cell, Drawing, Rectangle, table, tally_tables
+from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import RunMessage
 
 _WAVES = (*rehearsal_text.WAVES, "share of requests")
@@ -33,7 +33,7 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),
-        accounts=count_tables(document["streams"]),
+        accounts=tally_tables(document["streams"]),
         streams={name: _stream(stream) for name, stream in document["streams"].items()},
     )
 
@@ -56,26 +56,26 @@ def _wave(wave: Mapping[str, Any], requests: int) -> tuple[Cell, ...]:
 
 def _stream(stream: Mapping[str, Any]) -> dict[str, Any]:
     records = stream["records"]["read"] + stream["rows"]["rejected"]
-    reasons = (_reason(code, each, records) for code, each in stream["rejected_by_reason"].items())
+    reasons = (_rejection_row(code, each, records) for code, each in stream["rejected_by_reason"].items())
     remarks = rehearsal_text.remarks(stream)
     return {
-        "remarks": [(sentence, list(rehearsal_text.examples(word, stream))) for word, sentence in remarks],
+        "remarks": [(sentence, list(rehearsal_text.remark_examples(word, stream))) for word, sentence in remarks],
         "rejected": table(_REASONS, reasons),
         "unresolved": table(_UNRESOLVED, map(_unresolved, stream["unresolved"])),
-        "profiles": [_profile(*each) for each in rehearsal_text.profiles(stream).items()],
+        "profiles": [_profile(*each) for each in rehearsal_text.own_and_joined_profiles(stream).items()],
     }
 
 
 def _profile(title: str, profile: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": f"{title.strip()}: " if title else "",
-        "rows": counted(profile["rows"], "row"),
+        "rows": count_with_noun(profile["rows"], "row"),
         "has_more_columns": profile["has_more_columns"],
         "columns": table(_COLUMNS, (_column(each, profile["rows"]) for each in profile["columns"])),
     }
 
 
-def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[Cell, ...]:
+def _rejection_row(code: str, rejected: Mapping[str, Any], records: int) -> tuple[Cell, ...]:
     examples = (
         f"{each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
         for each in rejected["examples"]
@@ -87,7 +87,13 @@ def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[Cell,
 def _unresolved(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     name = f"{found['resource']} {found['namespace']}"
-    return name, found["references"], found["records"], why, rehearsal_text.missing_sentence(found["examples"][0])
+    return (
+        name,
+        found["references"],
+        found["records"],
+        why,
+        rehearsal_text.missing_record_sentence(found["examples"][0]),
+    )
 
 
 def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
@@ -96,18 +102,18 @@ def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
         column_profile_texts.distinct_text(column),
         bar(min(column["distinct"], column["filled"]), column["filled"]),
     )
-    lengths = column_profile_texts.length_text(column), histogram(_lengths(column["lengths"]))
+    lengths = column_profile_texts.length_text(column), histogram(_cell_counts_by_length(column["lengths"]))
     return (
         column["name"],
         *filled,
         *distinct,
         *lengths,
-        column_profile_texts.forms_text(column),
+        column_profile_texts.number_and_date_shares_text(column),
         column_profile_texts.findings_text(column),
     )
 
 
-def _lengths(classes: Mapping[str, int]) -> list[int]:
+def _cell_counts_by_length(classes: Mapping[str, int]) -> list[int]:
     """Return the number of cells of each class of lengths, from the shortest to the longest."""
     ends = [int(end) for end in classes]
     powers = range(min(ends, default=1).bit_length(), max(ends, default=0).bit_length() + 1)

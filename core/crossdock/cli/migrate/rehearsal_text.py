@@ -9,7 +9,7 @@ from typing import Any
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate import column_profile_texts
 from crossdock.runs import run_lines
-from crossdock.values.display_texts import counted, duration_text, instant_text
+from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
@@ -25,7 +25,7 @@ _AT_ONCE_S = 0.05  # requests that the burst allows
 
 def print_rehearsal(console: Any, document: Mapping[str, Any]) -> None:
     for name, stream in document["streams"].items():
-        for title, profile in profiles(stream).items():
+        for title, profile in own_and_joined_profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
     for account in run_lines.tally_tables(document["streams"]):
         if account.has_counts:
@@ -56,9 +56,12 @@ def shown_time(text: str | None) -> str:
 
 def summary(document: Mapping[str, Any]) -> str:
     records = sum(stream["records"]["read"] for stream in document["streams"].values())
-    read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
+    read = f"{count_with_noun(records, 'record')} read, {count_with_noun(document['requests'], 'request')} needed"
     if document["errors"]:
-        return f"rehearsal of {document['migration']} incomplete: {counted(len(document['errors']), 'error')}; {read}"
+        return (
+            f"rehearsal of {document['migration']} incomplete: {count_with_noun(len(document['errors']), 'error')}; "
+            f"{read}"
+        )
     if document["ends_at"] is None:
         return f"rehearsed {document['migration']}: {read}; the rate limit or the hours do not say when it would end"
     return f"rehearsed {document['migration']}: {read}; begun now, it ends at {shown_time(document['ends_at'])}"
@@ -67,11 +70,14 @@ def summary(document: Mapping[str, Any]) -> str:
 def unresolved_sentence(found: Mapping[str, Any]) -> str:
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     to = f"{found['resource']} {found['namespace']}"
-    return f"{counted(found['references'], 'reference')} to {counted(found['records'], 'record')} of {to}: {why}"
+    return (
+        f"{count_with_noun(found['references'], 'reference')} to {count_with_noun(found['records'], 'record')} of "
+        f"{to}: {why}"
+    )
 
 
-def missing_sentence(example: Mapping[str, Any]) -> str:
-    return f"{example['key']}: {counted(example['references'], 'reference')}, {example['why']}"
+def missing_record_sentence(example: Mapping[str, Any]) -> str:
+    return f"{example['key']}: {count_with_noun(example['references'], 'reference')}, {example['why']}"
 
 
 def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -79,23 +85,26 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     rejected, repeated = stream["rejected_before"], stream["repeated_keys"]
     doubtful, held, there = stream["in_doubt"], stream["on_hold"], stream["already_there"]
     if rejected:
-        yield "reject", f"{counted(rejected, 'record')} rejected before and unchanged"
+        yield "reject", f"{count_with_noun(rejected, 'record')} rejected before and unchanged"
     if repeated:
-        superseded = counted(stream["rows"]["superseded"], "row")
-        yield "twice", f"{counted(repeated, 'key')} listed several times, {superseded} superseded by later ones"
+        superseded = count_with_noun(stream["rows"]["superseded"], "row")
+        yield "twice", f"{count_with_noun(repeated, 'key')} listed several times, {superseded} superseded by later ones"
     if doubtful:
-        yield "doubt", f"{counted(doubtful, 'record')} in doubt: see 'crossdock records resolve --help'"
+        yield "doubt", f"{count_with_noun(doubtful, 'record')} in doubt: see 'crossdock records resolve --help'"
     if held:
-        yield "hold", f"{counted(held, 'record')} to approve: see 'crossdock plan' and 'crossdock approve'"
+        yield "hold", f"{count_with_noun(held, 'record')} to approve: see 'crossdock plan' and 'crossdock approve'"
     if there is not None:
-        created = counted(stream["records"]["created"], "create")
+        created = count_with_noun(stream["records"]["created"], "create")
         yield "there", f"{there:,} of {created} on the platform already under our external id"
     if (conflicts := stream["conflicts"]) and conflicts["records"]:
         number, keys = conflicts["records"], ", ".join(conflicts["examples"])
         more = ", ..." if number > len(conflicts["examples"]) else ""
         yield (
             "reject",
-            f"{counted(number, 'record')} as conflict: the platform has another under our external id: {keys}{more}",
+            (
+                f"{count_with_noun(number, 'record')} as conflict: the platform has another under our external id: "
+                f"{keys}{more}"
+            ),
         )
     if matched := stream["matched"]:
         one, several, none = (f"{matched[name]:,}" for name in ("one", "several", "none"))
@@ -105,13 +114,13 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
+def remark_examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
     for name in _EXAMPLES.get(word, ()):
         for each in stream[name][:_SHOWN]:
             yield f"{each['key']}: {', '.join(each['at']) if word == 'twice' else each.get('message') or each['id']}"
 
 
-def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def own_and_joined_profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the profiles of a stream and of joined files, by the suffix of the stream's name."""
     own = {} if stream["profile"] is None else {"": stream["profile"]}
     return own | {f" {part}": profile for part, profile in stream["joined_profiles"].items()}
@@ -119,10 +128,10 @@ def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
     rows = [_column_row(column, profile["rows"]) for column in profile["columns"]]
-    title = f"{name}: {counted(profile['rows'], 'row')}"
+    title = f"{name}: {count_with_noun(profile['rows'], 'row')}"
     console.print(terminal_output.table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))
     if profile["has_more_columns"]:
-        console.print(f"{name}: only the first {counted(len(rows), 'column')} are profiled")
+        console.print(f"{name}: only the first {count_with_noun(len(rows), 'column')} are profiled")
     console.print()
 
 
@@ -132,19 +141,19 @@ def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
     words = (
         column_profile_texts.distinct_text(column),
         column_profile_texts.length_text(column),
-        column_profile_texts.forms_text(column),
+        column_profile_texts.number_and_date_shares_text(column),
     )
     return column["name"], filled, *words, values, column_profile_texts.findings_text(column)
 
 
 def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     for code, rejected in stream["rejected_by_reason"].items():
-        yield f"reject {name} {code}: {counted(rejected['records'], 'record')}"
+        yield f"reject {name} {code}: {count_with_noun(rejected['records'], 'record')}"
         for each in rejected["examples"]:
             yield f"         {each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
     for found in stream["unresolved"]:
         yield f"wait   {name}: {unresolved_sentence(found)}"
-        yield from (f"         {missing_sentence(each)}" for each in found["examples"])
+        yield from (f"         {missing_record_sentence(each)}" for each in found["examples"])
     for word, sentence in remarks(stream):
         yield f"{word:6} {name}: {sentence}"
-        yield from (f"         {each}" for each in examples(word, stream))
+        yield from (f"         {each}" for each in remark_examples(word, stream))

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import absolute_path, check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.output_path_checks import absolute_path, check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.clock import SystemClock
 
@@ -54,7 +54,7 @@ def rehearse(
 
     place, page = absolute_path(out), absolute_path(page)
     check_writable(place, page)
-    loaded = load(config)
+    loaded = load_project(config)
     with terminal_output.progress(wanted=not as_json) as progress:
         rehearsed = rehearsed_migration(
             loaded, clock=SystemClock(), progress=progress, against_platform=against_platform
@@ -74,4 +74,4 @@ def rehearse(
         rehearsed.to_rehearsal().save(place)
         if not as_json:
             say(f"saved; load it with: crossdock migrate load --rehearsal {out}")
-    return 1 if rehearsed.is_open else 0
+    return 1 if rehearsed.has_open_records else 0

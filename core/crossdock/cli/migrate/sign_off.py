@@ -9,10 +9,10 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.output_files import check_writable
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.migrate.person_name_option import by_option
+from crossdock.cli.output_path_checks import check_writable
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.values.display_texts import instant_text
 
@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import page_rendering, page_seal, sign_off_report_page
+    from crossdock.console import page_checksum, page_rendering, sign_off_report_page
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -61,10 +61,10 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
             code="file_exists",
         )
     check_writable(place := out.absolute())
-    loaded, digests = load(config), list[str]()
+    loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = page_seal.sealed(sign_off_report_page.page(document))
+        content, digest = page_checksum.append_checksum_line(sign_off_report_page.page(document))
         page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest

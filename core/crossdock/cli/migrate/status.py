@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.printed_sentences import say
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.display_texts import instant_text
 
@@ -31,7 +31,7 @@ def status(config: Path, *, as_json: bool) -> None:
     from crossdock.migration.migration_status import migration_status
     from crossdock.values.clock import SystemClock
 
-    loaded = load(config)
+    loaded = load_project(config)
     with loaded.read_state() as tx:
         found = migration_status(tx, loaded, SystemClock().now())
     if as_json:
@@ -55,13 +55,13 @@ def _show(found: MigrationStatus) -> None:
     ]
     terminal_output.output_console().print(terminal_output.table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
-        say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_details(each))
+        say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
     say("all waves are done" if found.next_wave is None else f"next: {found.next_wave.wave}")
-    if found.forecast:
-        say(found.forecast)
+    if found.forecast_text:
+        say(found.forecast_text)
 
 
-def _details(status: WaveStatus) -> list[str]:
+def _run_and_gate_lines(status: WaveStatus) -> list[str]:
     lines = []
     if status.run is not None:
         ended, is_running = status.run.finished_at, status.run.status == "running"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.project_and_state import load
+from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options import help_example
 from crossdock.cli.undo import plan_and_print_undo, undo_options
 
@@ -32,4 +32,6 @@ def undo(wave: str | None, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(load(config), lambda session: undo_plan.undone_migration(session, wave), **options)
+    return plan_and_print_undo(
+        load_project(config), lambda session: undo_plan.undone_migration(session, wave), **options
+    )

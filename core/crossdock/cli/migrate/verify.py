@@ -27,7 +27,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 unchanged; 2 the file cannot be read; 3 the state cannot be read; 4 the file was changed, or the state
     has no sign-off with this report.
     """
-    from crossdock.console import page_seal
+    from crossdock.console import page_checksum
     from crossdock.errors import ConfigError, RefusedError
     from crossdock.values.local_files import read_regular
 
@@ -38,7 +38,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
         ) from error
     try:
-        digest = page_seal.verified_digest(content)
+        digest = page_checksum.verified_digest(content)
     except RefusedError as error:
         raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}
@@ -47,7 +47,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
         terminal_output.print_result(document, text, as_json=as_json)
         return
     with read_state(config) as (tx, _):
-        found = tx.migrations.signed_off_with(digest)
+        found = tx.migrations.signed_off_with_report(digest)
     if found is None or found.signed_off_at is None:
         message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"
         hint = "the sign-off was interrupted, the report was changed and sealed again, or it is of another state"

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
-from crossdock.cli.new.openapi_operations import (
+from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
     Pointer,
     json_content,
+    json_pointer,
     json_type,
     members,
     needs_no_escaping,
@@ -20,12 +21,11 @@ from crossdock.cli.new.openapi_operations import (
     normalized_name,
     operations,
     plain_json,
-    pointer,
     success_response,
-    words,
+    words_of_name,
 )
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
+from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
 from crossdock.resources import ResourceName
 
 MOST_LISTS = 10
@@ -123,7 +123,9 @@ class SkippedOperation(Struct, frozen=True):
     reason: str
 
 
-def nothing_proposed(document: OpenApi, what: str, left_out: Sequence[SkippedOperation], hint: str) -> ConfigError:
+def nothing_proposed_error(
+    document: OpenApi, what: str, left_out: Sequence[SkippedOperation], hint: str
+) -> ConfigError:
     """Return the error of a document that describes *what*, such as ``no list``, and why operations were left out."""
     reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
     return ConfigError(
@@ -145,11 +147,11 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
     """
     found: list[ListProposal] = []
     left_out: list[SkippedOperation] = []
-    for path, item in as_mapping(document.data.get("paths")).items():
+    for path, item in mapping_or_empty(document.data.get("paths")).items():
         if chosen and path not in chosen:
             continue
         try:
-            gets = [each for each in operations(document, str(path), as_mapping(item)) if each.method == "GET"]
+            gets = [each for each in operations(document, str(path), mapping_or_empty(item)) if each.method == "GET"]
             for operation in gets:
                 one = _proposed_list(document, operation)
                 if isinstance(one, ListProposal):
@@ -158,14 +160,14 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
                     left_out.append(one)
         except ConfigError as error:
             left_out.append(SkippedOperation(f"GET {path}", f"{error.message} ({error.where})"))
-    if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):
+    if unknown := sorted(set(chosen) - {str(path) for path in mapping_or_empty(document.data.get("paths"))}):
         raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths", code="openapi_unsuitable")
     if not found:
         hint = "a list is a GET that answers with an array of objects, or with an object that has one"
-        raise nothing_proposed(document, "no list", left_out, hint)
+        raise nothing_proposed_error(document, "no list", left_out, hint)
     found.sort(key=lambda each: not each.is_known_resource)
     left_out += [
-        SkippedOperation(each.operation.shown, f"more than {MOST_LISTS} lists; choose by --list PATH")
+        SkippedOperation(each.operation.method_and_path, f"more than {MOST_LISTS} lists; choose by --list PATH")
         for each in found[MOST_LISTS:]
     ]
     return _with_distinct_names(found[:MOST_LISTS]), left_out
@@ -174,18 +176,18 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
 def _proposed_list(document: OpenApi, operation: Operation) -> ListProposal | SkippedOperation:
     response = success_response(document, operation)
     body, example = json_content(document, response)
-    arrays = _arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
+    arrays = _record_arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
     if reason := _reason_not_a_list(operation, body, arrays):
-        return SkippedOperation(operation.shown, reason)
+        return SkippedOperation(operation.method_and_path, reason)
     place, record = arrays[0]
     name = _stream_name(operation.path)
     key, is_certain = _key_member(document, record, name)
     if not key:
-        return SkippedOperation(operation.shown, "its records have no member with a text or a number")
+        return SkippedOperation(operation.method_and_path, "its records have no member with a text or a number")
     paging = _paging(document, operation, body, response, place)
-    examples = _examples(example, place)
+    examples = _records_in_example(example, place)
     changes = _change_filter(document, operation, record, examples)
-    resource, is_known = _resource(operation.path)
+    resource, is_known = _guess_resource(operation.path)
     required = _required_params(operation, paging, changes)
     questions = {
         f"which resource these records become; {resource} is only a placeholder": not is_known,
@@ -195,7 +197,18 @@ def _proposed_list(document: OpenApi, operation: Operation) -> ListProposal | Sk
     }
     unknown = [question for question, is_open in questions.items() if is_open]
     return ListProposal(
-        name, operation, pointer(place), record, key, resource, is_known, paging, changes, required, examples, unknown
+        name,
+        operation,
+        json_pointer(place),
+        record,
+        key,
+        resource,
+        is_known,
+        paging,
+        changes,
+        required,
+        examples,
+        unknown,
     )
 
 
@@ -215,11 +228,11 @@ def _reason_not_a_list(operation: Operation, body: Json, arrays: Sequence[tuple[
     elif not arrays:
         reason = "its answer has no list of objects"
     elif len({place for place, _ in arrays}) > 1:
-        reason = f"its answer has several lists: {', '.join(pointer(place) for place, _ in arrays)}"
+        reason = f"its answer has several lists: {', '.join(json_pointer(place) for place, _ in arrays)}"
     return reason
 
 
-def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
+def _record_arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
     if json_type(body) == "array":
         record = document.merged_schema(body.get("items"))
@@ -238,20 +251,24 @@ def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Po
     return usual[:1] or top
 
 
-def _examples(example: Any, place: Pointer) -> list[Json]:
+def _records_in_example(example: Any, place: Pointer) -> list[Json]:
     for part in place:
-        example = as_mapping(example).get(part)
-    return [each for each in as_list(example) if isinstance(each, dict)]
+        example = mapping_or_empty(example).get(part)
+    return [each for each in list_or_empty(example) if isinstance(each, dict)]
 
 
-def segments(path: str) -> list[str]:
+def telling_path_segments(path: str) -> list[str]:
     """Return the parts of a path that say what it is about."""
     parts = [each.partition(".")[0] for each in path.split("/") if each and "{" not in each]
     return [each for each in parts if not _VERSION.fullmatch(each.lower())] or parts
 
 
 def _stream_name(path: str) -> str:
-    name = "_".join(word for word in words(segments(path)[-1] if segments(path) else "") if word.isascii())
+    name = "_".join(
+        word
+        for word in words_of_name(telling_path_segments(path)[-1] if telling_path_segments(path) else "")
+        if word.isascii()
+    )
     return (name if name[:1].isalpha() else f"list_{name}".rstrip("_"))[:40]
 
 
@@ -263,9 +280,9 @@ def singular(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us")) and len(word) > 2 else word
 
 
-def _resource(path: str) -> tuple[ResourceName, bool]:
-    for part in reversed(segments(path)):
-        for word in reversed(words(part)):
+def _guess_resource(path: str) -> tuple[ResourceName, bool]:
+    for part in reversed(telling_path_segments(path)):
+        for word in reversed(words_of_name(part)):
             if found := _RESOURCES.get(singular(word)):
                 return found, True
     return "product", False
@@ -290,7 +307,7 @@ def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
     for wanted in ("id", f"{stem}id", *_IDS[1:3]):
         if wanted in by_plain:
             return by_plain[wanted], True
-    ids = [each for each in able if words(each)[-1:] == ["id"]]
+    ids = [each for each in able if words_of_name(each)[-1:] == ["id"]]
     guess = next(iter(ids), None) or next((by_plain[each] for each in _IDS if each in by_plain), None)
     return guess or next(iter(able), ""), False
 
@@ -300,8 +317,8 @@ def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
 
 def _paging(document: OpenApi, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
     params = {
-        normalized_name(name): (name, as_mapping(each.get("schema")))
-        for name, each in operation.query()
+        normalized_name(name): (name, mapping_or_empty(each.get("schema")))
+        for name, each in operation.query_parameters()
         if needs_no_escaping(name)
     }
     sizes = [params[each] for each in params if each in _SIZES]
@@ -314,10 +331,10 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
     page = next((params[each] for each in params if each in _PAGES), ("", {}))
     offset = next((params[each] for each in params if each in _OFFSETS), ("", {}))
     first = 1 if normalized_name(offset[0]) == "startindex" else 0
-    total = _place_of_number(beside, _TOTALS)
+    total = _pointer_to_total(beside, _TOTALS)
     sized: dict[str, Any] = {"size": size, "size_param": size_param}
-    pages = _place_of_number(beside, _PAGE_COUNTS)
-    has_link = "link" in {str(each).lower() for each in as_mapping(response.get("headers"))}
+    pages = _pointer_to_total(beside, _PAGE_COUNTS)
+    has_link = "link" in {str(each).lower() for each in mapping_or_empty(response.get("headers"))}
     choices: list[tuple[bool, Paging]] = [
         (bool(cursor and next_cursor), Paging("cursor", cursor, next_cursor, **sized)),
         (bool(after), Paging("after_id", after, **sized)),
@@ -347,9 +364,10 @@ def _first_page_number(schema: Json, usual: int) -> int:
     return next((each for each in stated if type(each) is int and each in {0, 1}), usual)
 
 
-def _place_of_number(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
+def _pointer_to_total(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
     return next(
-        (pointer(at) for at, each in beside if json_type(each) == "integer" and normalized_name(at[-1]) in names), ""
+        (json_pointer(at) for at, each in beside if json_type(each) == "integer" and normalized_name(at[-1]) in names),
+        "",
     )
 
 
@@ -365,9 +383,9 @@ def _next_page_places(beside: Sequence[tuple[Pointer, Json]], params: Collection
         is_address = name in _URLS or str(schema.get("format")) in {"uri", "url"} or outer in {"links", "link", "next"}
         is_after = name == "after" and outer in {"next", "cursors", "cursor"}
         if name in _URLS or (is_next and (is_address or not has_cursor)):
-            url = url or pointer(place)
+            url = url or json_pointer(place)
         elif name in _NEXT_CURSORS or is_next or is_after or (name == "cursor" and has_cursor):
-            cursor = cursor or pointer(place)
+            cursor = cursor or json_pointer(place)
     return cursor, url
 
 
@@ -377,22 +395,26 @@ def _next_page_places(beside: Sequence[tuple[Pointer, Json]], params: Collection
 def _change_filter(
     document: OpenApi, operation: Operation, record: Json, examples: Sequence[Json]
 ) -> ChangeFilter | None:
-    for name, each in operation.query():
-        found = set(words(name))
+    for name, each in operation.query_parameters():
+        found = set(words_of_name(name))
         if (
             not (found & _CHANGED and found & _AFTER and needs_no_escaping(name))
-            or json_type(as_mapping(each.get("schema"))) == "integer"
+            or json_type(mapping_or_empty(each.get("schema"))) == "integer"
         ):
             continue
         for column, schema in members(document, record).items():
-            if set(words(column)) & _CHANGED and json_type(schema) in {"instant", "string"} and "." not in column:
+            if (
+                set(words_of_name(column)) & _CHANGED
+                and json_type(schema) in {"instant", "string"}
+                and "." not in column
+            ):
                 example = next((one[column] for one in examples if column in one), plain_json(schema.get("example")))
                 form = time_format(example)
                 if form is None and json_type(schema) == "string":
                     continue
                 layout, has_offset = form or ("", True)
                 return ChangeFilter(
-                    name, column, layout, has_offset, json_type(as_mapping(each.get("schema"))) == "day"
+                    name, column, layout, has_offset, json_type(mapping_or_empty(each.get("schema"))) == "day"
                 )
     return None
 
@@ -419,11 +441,16 @@ def _required_params(operation: Operation, paging: Paging, changes: ChangeFilter
     """Return the parameters that must be sent, each with a value that the document states, or an empty one."""
     known = {paging.param, paging.size_param, changes.param if changes else ""}
     found: dict[str, Any] = {}
-    for name, each in operation.query():
+    for name, each in operation.query_parameters():
         if each.get("required") is True and name not in known and needs_no_escaping(name):
-            schema = as_mapping(each.get("schema"))
-            stated = [each.get("example"), schema.get("default"), schema.get("example"), *as_list(schema.get("enum"))]
-            element = as_mapping(schema.get("items"))
-            stated += [element.get("default"), *as_list(element.get("enum"))]
+            schema = mapping_or_empty(each.get("schema"))
+            stated = [
+                each.get("example"),
+                schema.get("default"),
+                schema.get("example"),
+                *list_or_empty(schema.get("enum")),
+            ]
+            element = mapping_or_empty(schema.get("items"))
+            stated += [element.get("default"), *list_or_empty(element.get("enum"))]
             found[name] = next((one for one in stated if isinstance(one, str | int) and one != ""), "TODO")
     return found

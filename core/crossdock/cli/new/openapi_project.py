@@ -12,23 +12,23 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from crossdock.cli.new import (
-    openapi_credential_proposal,
-    openapi_draft_proposals,
-    openapi_examples,
+    openapi_connection_proposal,
+    openapi_example_records,
     openapi_list_proposals,
+    openapi_mapping_proposals,
     openapi_target_proposal,
     target_code,
 )
-from crossdock.cli.new.openapi_credential_proposal import Credentials
-from crossdock.cli.new.openapi_draft_proposals import DraftProposal, UsedMember
+from crossdock.cli.new.openapi_connection_proposal import Credentials
 from crossdock.cli.new.openapi_list_proposals import ListProposal, Paging, SkippedOperation, singular
-from crossdock.cli.new.openapi_operations import members
+from crossdock.cli.new.openapi_mapping_proposals import DraftProposal, UsedMember
+from crossdock.cli.new.openapi_operations_and_members import members
 from crossdock.cli.new.python_formatting import Call, Item, Named, format_code, import_lines, literal, quoted
 from crossdock.cli.new.swagger_conversion import convert_to_openapi_3
-from crossdock.cli.new.target_code import TargetProposal, attribute_of
+from crossdock.cli.new.target_code import TargetProposal, python_attribute_name
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
-from crossdock.platform.openapi_file import OpenApi, as_mapping
+from crossdock.platform.openapi_file import OpenApi, mapping_or_empty
 
 _TAKEN = {
     "Api", "ApiSettings", "AwareDatetime", "BaseModel", "BaseUrl", "Connector", "Context", "Cursor", "Decimal", "Field",
@@ -52,34 +52,34 @@ class Proposal(Struct, frozen=True):
     left_out: Sequence[SkippedOperation]
 
     @property
-    def features(self) -> set[str]:
+    def template_features(self) -> set[str]:
         kinds = {f"paged_by_{one.paging.kind}" for one, _ in self.lists}
-        has_target = self.target.features if self.target else set()
+        has_target = self.target.template_features if self.target else set()
         tokens = {"tokens"} if "token_url" in self.credentials.texts else set()
         announced = {"announced"} if any(one.paging.kind in _ANNOUNCED for one, _ in self.lists) else set()
         return {*kinds, *has_target, *tokens, *announced}
 
 
-def read_proposal(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     """Read a document and propose a project. Raises ConfigError if that is not possible."""
     data = openapi_file.parsed_file(path)
     if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
         data = convert_to_openapi_3(data)
     document = openapi_file.checked_document(data, str(path))
     try:
-        return _proposal(document, with_target=with_target, chosen=chosen)
+        return _propose_from_document(document, with_target=with_target, chosen=chosen)
     except RecursionError:
         raise ConfigError(
             "schemas are made of one another too many times", where=document.name, code="openapi_unsuitable"
         ) from None
 
 
-def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+def _propose_from_document(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
-    base_url, question = openapi_credential_proposal.server_address(document)
-    found = openapi_credential_proposal.propose_credentials(document, base_url)
+    base_url, question = openapi_connection_proposal.server_address(document)
+    found = openapi_connection_proposal.propose_credentials(document, base_url)
     target, refused = openapi_target_proposal.propose_target(document) if with_target else (None, [])
-    drafts = [(one, openapi_draft_proposals.propose_draft(document, one)) for one in lists]
+    drafts = [(one, openapi_mapping_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]
     return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
 
@@ -90,7 +90,7 @@ def report(proposal: Proposal) -> dict[str, list[str]]:
     for one, draft in proposal.lists:
         changes = f"changes by {one.changes.param}" if one.changes else "all of it in each run"
         pages = "one page" if one.paging.kind == "none" else f"pages by {one.paging.kind.replace('_', ' ')}"
-        streams.append(f"{one.name}: {one.operation.shown}, {pages}, {changes}; key {one.key}, {draft.draft}")
+        streams.append(f"{one.name}: {one.operation.method_and_path}, {pages}, {changes}; key {one.key}, {draft.draft}")
     target = proposal.target
     questions = [f"{one.name}: {question}" for one, _ in proposal.lists for question in one.unknown]
     questions += [f"{target.resource}: {each}" for each in target.unknown.values()] if target else []
@@ -119,13 +119,13 @@ def example_files(proposal: Proposal) -> dict[str, str]:
     """Return the example records, by the path in the project."""
     found = {}
     for one, draft in proposal.lists:
-        records = openapi_examples.example_records(proposal.document, one, draft.used)
-        text = json.dumps(records, indent=2, ensure_ascii=False, default=_json_number)
+        records = openapi_example_records.example_records(proposal.document, one, draft.used)
+        text = json.dumps(records, indent=2, ensure_ascii=False, default=_decimal_as_float)
         found[f"tests/examples/{one.name}.json"] = f"{text}\n"
     return found
 
 
-def _json_number(value: Any) -> float:
+def _decimal_as_float(value: Any) -> float:
     assert isinstance(value, Decimal)
     return float(value)
 
@@ -134,22 +134,22 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
     lists = proposal.lists
     first = lists[0][0]
-    settings = {"base_url": proposal.base_url, **_settings(proposal, package)}
+    settings = {"base_url": proposal.base_url, **_credential_settings(proposal, package)}
     environment = {
         _environment_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets
     }
     found = {
         "stream": f"{package}.{first.name}",
         "base_path": urlsplit(proposal.base_url).path,
-        "api_title": _comment_text(as_mapping(proposal.document.data.get("info")).get("title")) or package,
+        "api_title": _comment_text(mapping_or_empty(proposal.document.data.get("info")).get("title")) or package,
         "streams_imports": import_lines(_stream_imports(proposal), package),
-        "stream_names": ", ".join(class_name(one) for one, _ in lists),
+        "stream_names": ", ".join(stream_class_name(one) for one, _ in lists),
         "connector_streams": format_code(
-            "streams=lambda _: ", _tuple_code([f"{class_name(one)}()" for one, _ in lists]), 4, ","
+            "streams=lambda _: ", _tuple_code([f"{stream_class_name(one)}()" for one, _ in lists]), 4, ","
         ),
         "init_imports": import_lines(
             {
-                f"{package}.streams": ["ApiSettings", *(class_name(one) for one, _ in lists), "api"],
+                f"{package}.streams": ["ApiSettings", *(stream_class_name(one) for one, _ in lists), "api"],
                 **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
             },
             package,
@@ -181,7 +181,7 @@ def _environment_variable(package: str, secret: str) -> str:
     return f"{package.upper()}_{secret.upper()}"
 
 
-def _settings(proposal: Proposal, package: str) -> dict[str, str]:
+def _credential_settings(proposal: Proposal, package: str) -> dict[str, str]:
     secrets = {each: f"env:{_environment_variable(package, each)}" for each in proposal.credentials.secrets}
     return {**proposal.credentials.texts, **secrets}
 
@@ -192,7 +192,7 @@ def _comment_text(text: object) -> str:
     return " ".join(kept.split())[:80].strip()
 
 
-def class_name(one: ListProposal) -> str:
+def stream_class_name(one: ListProposal) -> str:
     name = "".join(word.capitalize() for word in one.name.split("_"))
     return f"{name}List" if name in _TAKEN else name
 
@@ -264,8 +264,8 @@ def _stream_class(one: ListProposal, draft: DraftProposal, needs_namespace: bool
     facts += [_cursor_line(one)] if one.changes else ['    mode = "snapshot"']
     return "\n".join(
         [
-            f"class {class_name(one)}(Stream[ApiSettings]):",
-            f'    """GET {_comment_text(one.operation.path)}: {_summary(one)}."""',
+            f"class {stream_class_name(one)}(Stream[ApiSettings]):",
+            f'    """GET {_comment_text(one.operation.path)}: {_operation_summary(one)}."""',
             "",
             *(f"    # TODO: {each}" for each in one.unknown),
             *facts,
@@ -282,7 +282,7 @@ def _stream_class(one: ListProposal, draft: DraftProposal, needs_namespace: bool
     )
 
 
-def _summary(one: ListProposal) -> str:
+def _operation_summary(one: ListProposal) -> str:
     return _comment_text(one.operation.data.get("summary")).rstrip(".") or one.name
 
 
@@ -336,7 +336,7 @@ def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[
     for _, draft in lists:
         for used in (draft.used, *(each.elements for each in draft.used.values())):
             for name, each in _members_of_model(used).items():
-                names["pydantic"] += ["Field"] if attribute_of(name) != name else []
+                names["pydantic"] += ["Field"] if python_attribute_name(name) != name else []
                 names["pydantic"] += ["AwareDatetime"] if each.annotation == "AwareDatetime" else []
                 names.setdefault("decimal", []).extend(["Decimal"] if each.annotation == "Decimal" else [])
     return names
@@ -361,7 +361,7 @@ def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: 
     for member, each in _members_of_model(used).items():
         annotation = f"list[{model}Line]" if each.elements else each.annotation
         annotation = annotation if each.is_required else f"{annotation} | None"
-        attribute = attribute_of(member)
+        attribute = python_attribute_name(member)
         if attribute == member:
             lines.append(f"    {attribute}: {annotation}{'' if each.is_required else ' = None'}")
         else:
@@ -412,7 +412,7 @@ def _fake_list(one: ListProposal) -> Call:
 def _contract_test(one: ListProposal) -> str:
     return "\n".join(
         [
-            f"class Test{class_name(one)}(HttpStreamContract):",
+            f"class Test{stream_class_name(one)}(HttpStreamContract):",
             '    """The tests that crossdock has for every stream; pytest -rs shows what this example cannot show."""',
             "",
             "    # TODO: state in expects what the vendor means by these records",

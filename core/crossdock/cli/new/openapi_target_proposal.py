@@ -7,8 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from crossdock.cli.new.openapi_list_proposals import SkippedOperation, nothing_proposed, segments, singular
-from crossdock.cli.new.openapi_operations import (
+from crossdock.cli.new.openapi_list_proposals import (
+    SkippedOperation,
+    nothing_proposed_error,
+    singular,
+    telling_path_segments,
+)
+from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
     json_content,
     json_type,
@@ -17,11 +22,11 @@ from crossdock.cli.new.openapi_operations import (
     normalized_name,
     operations,
     success_response,
-    words,
+    words_of_name,
 )
 from crossdock.cli.new.target_code import MemberType, SentMember, TargetProposal
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
+from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
 
 _ITEM = re.compile(r"(.*)/\{([^{}/]+)\}(\.[a-z]+)?")
 _PREFERRED = ("order", "shipment", "fulfillment", "invoice", "product", "customer")
@@ -47,7 +52,7 @@ def propose_target(document: OpenApi) -> tuple[TargetProposal, list[SkippedOpera
     """Return the target and the resources that are left out. Raises ConfigError if no resource can be one."""
     left_out: list[SkippedOperation] = []
     found: list[TargetProposal] = []
-    for one in _resources(document, left_out):
+    for one in _writable_resources(document, left_out):
         made = _proposed_target(document, one)
         if isinstance(made, SkippedOperation):
             left_out.append(made)
@@ -55,7 +60,7 @@ def propose_target(document: OpenApi) -> tuple[TargetProposal, list[SkippedOpera
             found.append(made)
     if not found:
         hint = "a target needs a POST that creates a record, and a GET of one record by its id"
-        raise nothing_proposed(document, "nothing to write", left_out, hint)
+        raise nothing_proposed_error(document, "nothing to write", left_out, hint)
     found.sort(key=_rank)
     left_out += [
         SkippedOperation(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]
@@ -64,14 +69,14 @@ def propose_target(document: OpenApi) -> tuple[TargetProposal, list[SkippedOpera
 
 
 def _rank(target: TargetProposal) -> tuple[bool, bool, int]:
-    stems = [singular(word) for word in words(target.resource)]
+    stems = [singular(word) for word in words_of_name(target.resource)]
     preferred = next((number for number, each in enumerate(_PREFERRED) if each in stems), len(_PREFERRED))
-    return not target.ends_doubt, not target.name_member, preferred
+    return not target.can_settle_lost_create, not target.name_member, preferred
 
 
-def _resources(document: OpenApi, left_out: list[SkippedOperation]) -> Iterator[_Resource]:
+def _writable_resources(document: OpenApi, left_out: list[SkippedOperation]) -> Iterator[_Resource]:
     """Yield the paths with a POST, each with that of one record."""
-    paths = {str(path): as_mapping(item) for path, item in as_mapping(document.data.get("paths")).items()}
+    paths = {str(path): mapping_or_empty(item) for path, item in mapping_or_empty(document.data.get("paths")).items()}
     below: dict[str, tuple[str, str]] = {}
     for path in paths:
         if (match := _ITEM.fullmatch(path)) and "{" not in match[1]:
@@ -94,13 +99,13 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
     post = one.of_list["POST"]
 
     def refused(reason: str) -> SkippedOperation:
-        return SkippedOperation(post.shown, reason)
+        return SkippedOperation(post.method_and_path, reason)
 
     if "GET" not in one.of_item:
         return refused("no GET reads one record by its id")
     if one.path_end or not needs_no_escaping(one.path) or len(one.path) > _LONGEST_PATH:
         return refused("its path is too long, or has a form that is not proposed")
-    body, _ = json_content(document, document.resolved(as_mapping(post.data.get("requestBody"))))
+    body, _ = json_content(document, document.resolved(mapping_or_empty(post.data.get("requestBody"))))
     sent_in, record = _unwrapped(document, body)
     if not members(document, record):
         return refused("its body is not an object with members")
@@ -111,7 +116,7 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
         return refused("its answer names no member with the id")
     name_member = next((each for each in members(document, record) if normalized_name(each) in _REFERENCES), "")
     change = one.of_item.get("PATCH") or one.of_item.get("PUT")
-    resource = "_".join(words(segments(one.path)[-1]))[:32] or "records"
+    resource = "_".join(words_of_name(telling_path_segments(one.path)[-1]))[:32] or "records"
     model = "".join(singular(word).capitalize() for word in resource.split("_")) + "Sent"
     made = _sent_members(document, record, model, {name_member, id_member}, 0)
     if not made:
@@ -122,9 +127,9 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
         path=one.path,
         members=made,
         name_member=name_member,
-        name_limit=_name_length_limit(members(document, record).get(name_member, {})),
-        name_param=_name_param(one.of_list.get("GET"), name_member),
-        key_header=_key_header(post),
+        name_limit=_external_id_length_limit(members(document, record).get(name_member, {})),
+        name_param=_external_id_parameter(one.of_list.get("GET"), name_member),
+        key_header=_idempotency_key_header(post),
         update_method=change.method if change else "",
         deletes="DELETE" in one.of_item,
         id_member=id_member,
@@ -152,29 +157,29 @@ def _id_member(document: OpenApi, record: Json, path: str) -> str:
         for name, each in members(document, record).items()
         if json_type(each) in {"string", "integer"}
     }
-    stem = singular("".join(words(segments(path)[-1])))
+    stem = singular("".join(words_of_name(telling_path_segments(path)[-1])))
     return able.get("id") or able.get(f"{stem}id") or able.get("uuid") or ""
 
 
-def _name_length_limit(schema: Json) -> int:
+def _external_id_length_limit(schema: Json) -> int:
     stated = schema.get("maxLength")
     return stated if isinstance(stated, int) and 20 <= stated <= 500 else 50
 
 
-def _name_param(listing: Operation | None, name_member: str) -> str:
+def _external_id_parameter(listing: Operation | None, name_member: str) -> str:
     if listing is None or not name_member:
         return ""
     return next(
         (
             name
-            for name, _ in listing.query()
+            for name, _ in listing.query_parameters()
             if normalized_name(name) == normalized_name(name_member) and needs_no_escaping(name)
         ),
         "",
     )
 
 
-def _key_header(post: Operation) -> str:
+def _idempotency_key_header(post: Operation) -> str:
     names = [str(each.get("name")) for each in post.parameters if each.get("in") == "header"]
     return next((name for name in names if "idempotency" in name.lower() and needs_no_escaping(name)), "")
 
@@ -192,7 +197,7 @@ def _sent_members(
     document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int
 ) -> Sequence[SentMember]:
     """Return the required members, and some others of simple types."""
-    required = {str(each) for each in as_list(record.get("required"))}
+    required = {str(each) for each in list_or_empty(record.get("required"))}
     found: list[SentMember] = []
     optional = 0
     for name, schema in members(document, record).items():
@@ -214,17 +219,19 @@ def _sent_member(
     is_list = json_type(schema) == "array"
     inner = document.merged_schema(schema.get("items")) if is_list else schema
     if json_type(inner) == "object":
-        inner_model = model.removesuffix("Sent") + "".join(word.capitalize() for word in words(singular(name))) + "Sent"
+        inner_model = (
+            model.removesuffix("Sent") + "".join(word.capitalize() for word in words_of_name(singular(name))) + "Sent"
+        )
         below = _sent_members(document, inner, inner_model, (), depth + 1) if depth < _DEPTH else ()
         return SentMember(name, "object", is_required, is_list, inner_model, below) if below else None
     types: Mapping[str, MemberType] = {
-        "string": "personal" if set(words(name)) & _PERSONAL else "text",
+        "string": "personal" if set(words_of_name(name)) & _PERSONAL else "text",
         "number": "number", "integer": "integer", "boolean": "boolean", "instant": "instant", "day": "day",
     }  # fmt: skip
     if json_type(inner) not in types:
         return None
     values = inner.get("enum")
-    example = next((each for each in as_list(values) if isinstance(each, str)), None)
+    example = next((each for each in list_or_empty(values) if isinstance(each, str)), None)
     return SentMember(name, types[json_type(inner)], is_required, is_list, example=example)
 
 
@@ -236,9 +243,9 @@ def _open_questions(target: TargetProposal) -> dict[str, str]:
         notes["delete"] = "the document has no DELETE of one record"
     if not target.name_member:
         notes["endpoint"] = "which member holds our reference? Set name_member and look_up"
-        if not target.ends_doubt:
+        if not target.can_settle_lost_create:
             notes["endpoint"] += "; until then a lost answer is left to a person, and there is no test of whole syncs"
-    elif not target.looks_up:
+    elif not target.can_look_up:
         notes["endpoint"] = f"how is a record found by {target.name_member}? Else doubt is left to a person"
     if target.name_member:
         notes["name"] = "is this the member for our reference, and how long may it be?"

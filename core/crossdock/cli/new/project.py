@@ -13,11 +13,11 @@ import click
 from msgspec import Struct, field
 
 from crossdock.cli.new.templates import PROJECT_FILES, fill_template, project_files
-from crossdock.cli.printed_sentences import say
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import as_json, check_each_utf8, check_utf8, help_example
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import count_with_noun
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _LONGEST = 50  # characters of a name
@@ -112,7 +112,7 @@ def new(
     if as_json:
         print_json({"folder": name, "kind": kind, "files": sorted(contents), **made.report})
     else:
-        written = f"{name}: {counted(len(contents), 'file')} written"
+        written = f"{name}: {count_with_noun(len(contents), 'file')} written"
         say(*made.lines, written, f"next: cd {name}; README.md says what to do")
 
 
@@ -129,8 +129,8 @@ class _ProjectContent(Struct):
 def _add_openapi_proposal(made: _ProjectContent, openapi: Path, lists: Collection[str]) -> None:
     from crossdock.cli.new import openapi_project
 
-    proposal = openapi_project.read_proposal(openapi, with_target="target" in made.features, chosen=lists)
-    made.features |= {"support", *proposal.features}
+    proposal = openapi_project.propose_project(openapi, with_target="target" in made.features, chosen=lists)
+    made.features |= {"support", *proposal.template_features}
     made.values |= openapi_project.template_values(proposal, made.values["package"])
     made.values["before"] = _SET_UP_PROPOSED.format(**made.values)
     made.examples = openapi_project.example_files(proposal)
@@ -143,7 +143,7 @@ def _add_target(made: _ProjectContent) -> None:
 
     is_graphql = "graphql" in made.features
     example = target_code.GRAPHQL_EXAMPLE if is_graphql else target_code.EXAMPLE
-    made.features |= example.features
+    made.features |= example.template_features
     made.features |= {"graphql_target", "support"} if is_graphql else set()  # support: modules beside the tests
     made.values |= target_code.template_values(example, made.values["package"])
 

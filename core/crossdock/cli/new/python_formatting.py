@@ -37,7 +37,7 @@ def format_code(before: str, value: str | Call, indent: int = 0, after: str = ""
     line = f"{margin}{before}{_on_one_line(value)}{after}"
     if isinstance(value, str) or not value.items or (len(line) <= WIDTH and not _has_comment(value)):
         return line
-    items = [_item(each, indent + 4) for each in value.items]
+    items = [_formatted_item(each, indent + 4) for each in value.items]
     return "\n".join(
         [f"{margin}{before}{value.head}{value.brackets[0]}", *items, f"{margin}{value.brackets[1]}{after}"]
     )
@@ -63,7 +63,7 @@ def quoted(text: str) -> str:
     return plain if '"' in text or plain[0] == '"' else f'"{plain[1:-1]}"'
 
 
-def _item(item: Item, indent: int) -> str:
+def _formatted_item(item: Item, indent: int) -> str:
     named = item if isinstance(item, Named) else Named("", item)
     comment = f"{' ' * indent}# {named.comment}\n" if named.comment else ""
     return comment + format_code(named.before, named.value, indent, ",")

@@ -76,18 +76,18 @@ class TargetProposal(Struct, frozen=True):
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def looks_up(self) -> bool:
+    def can_look_up(self) -> bool:
         return bool(self.name_member and self.name_param)
 
     @property
-    def ends_doubt(self) -> bool:
+    def can_settle_lost_create(self) -> bool:
         """Whether a create whose answer is lost can be repeated or found."""
-        return self.looks_up or bool(self.key_header)
+        return self.can_look_up or bool(self.key_header)
 
     @property
-    def features(self) -> set[str]:
+    def template_features(self) -> set[str]:
         """The parts of the templates that it needs."""
-        facts = {"delete": self.deletes, "acceptance": self.ends_doubt}
+        facts = {"delete": self.deletes, "acceptance": self.can_settle_lost_create}
         return {name for name, is_true in facts.items() if is_true}
 
 
@@ -126,12 +126,12 @@ GRAPHQL_EXAMPLE = structs.replace(
 
 def template_values(target: TargetProposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
-    members: Item = _example_object(target.members)
+    members: Item = _example_object_expression(target.members)
     uses_decimal = any(each.type == "number" for each in _nested_members(target.members))
     return {
         "resource": target.resource,
         "target_imports": import_lines(_imports(target), package),
-        "models": "\n\n\n".join(_classes(target.model, target.members)),
+        "models": "\n\n\n".join(_model_classes(target.model, target.members)),
         "target_table": _resources_attribute(target),
         "id_member": target.id_member,
         "stored_id": "int(target_id)" if target.id_is_number else "target_id",
@@ -157,7 +157,7 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
             names.setdefault(module, []).append(name)
-        if attribute_of(each.name) != each.name:
+        if python_attribute_name(each.name) != each.name:
             names["pydantic"] = ["Field"]
     return names
 
@@ -168,10 +168,10 @@ def _nested_members(members: Sequence[SentMember]) -> Iterator[SentMember]:
         yield from _nested_members(each.members)
 
 
-def _classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
+def _model_classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
     for each in members:
         if each.type == "object":
-            yield from _classes(each.model, each.members)
+            yield from _model_classes(each.model, each.members)
     lines = [
         f"class {name}(ResourceModel, alias_generator=None):",
         *(_annotated_attribute(each) for each in members),
@@ -183,7 +183,7 @@ def _annotated_attribute(member: SentMember) -> str:
     kind = member.model if member.type == "object" else _ANNOTATIONS[member.type][0]
     kind = f"tuple[{kind}, ...]" if member.is_list else kind
     kind = kind if member.is_required else f"{kind} | None"
-    attribute = attribute_of(member.name)
+    attribute = python_attribute_name(member.name)
     default = "" if member.is_required else "None"
     if attribute == member.name:
         return f"    {attribute}: {kind}{' = None' if default else ''}"
@@ -191,7 +191,7 @@ def _annotated_attribute(member: SentMember) -> str:
     return format_code(f"{attribute}: {kind} = ", Call("Field", arguments), 4)
 
 
-def attribute_of(name: str) -> str:
+def python_attribute_name(name: str) -> str:
     """Return a name for an attribute of a model: the member's own, unless Python or pydantic has it already."""
     clean = "".join(each if each.isascii() and (each.isalnum() or each == "_") else "_" for each in name).lstrip("_")
     if not clean or clean[0].isdigit():
@@ -206,13 +206,13 @@ _BUILT_IN = frozenset({"int", "bool", "str", "date", "tuple", "Any", "list"})  #
 def _resources_attribute(target: TargetProposal) -> str:
     """Return the attribute ``resources``."""
     profile = [
-        *(["look_up=True"] if target.looks_up else []),
+        *(["look_up=True"] if target.can_look_up else []),
         *([f"header={quoted(target.key_header)}"] if target.key_header else []),
     ]
     shape = [
         *([f"id={quoted(f'/{target.id_member}')}"] if target.id_member != "id" else []),
         *([f"record={quoted(f'/{target.answered_in}')}"] if target.answered_in else []),
-        *([f"listed={quoted(f'/{target.listed_in}' if target.listed_in else '')}"] if target.looks_up else []),
+        *([f"listed={quoted(f'/{target.listed_in}' if target.listed_in else '')}"] if target.can_look_up else []),
         *(["null_is_absent=True"] if target.null_is_absent else []),
     ]
     notes = {what: f"TODO: {question}" for what, question in target.unknown.items()}
@@ -230,22 +230,24 @@ def _resources_attribute(target: TargetProposal) -> str:
     if target.name_member:
         facts.append(Named("name_member=", quoted(target.name_member), notes.get("name", "")))
         facts.append(f"name_limit={target.name_limit}")
-    if target.looks_up and target.name_param != target.name_member:
+    if target.can_look_up and target.name_param != target.name_member:
         facts.append(f"look_up_filter={quoted(target.name_param)}")
     table = Call("", [Named(f"{quoted(target.resource)}: ", Call("TargetResource", facts))], "{}")
     return format_code("resources: Mapping[str, TargetResource] = ", table, 4)
 
 
-def _example_object(members: Sequence[SentMember]) -> Call:
-    return Call("", [Named(f"{quoted(each.name)}: ", _example(each)) for each in members], "{}")
+def _example_object_expression(members: Sequence[SentMember]) -> Call:
+    return Call("", [Named(f"{quoted(each.name)}: ", _example_expression(each)) for each in members], "{}")
 
 
-def _example(member: SentMember) -> str | Call:
-    value = _example_object(member.members) if member.type == "object" else _example_of_type(member)
+def _example_expression(member: SentMember) -> str | Call:
+    value = (
+        _example_object_expression(member.members) if member.type == "object" else _simple_example_expression(member)
+    )
     return Call("", [value], "[]") if member.is_list else value
 
 
-def _example_of_type(member: SentMember) -> str | Call:
+def _simple_example_expression(member: SentMember) -> str | Call:
     """Return an expression that differs from record to record where a record can."""
     if member.example is not None:
         return literal(member.example)
@@ -260,7 +262,7 @@ def _example_of_type(member: SentMember) -> str | Call:
 
 
 def _example_payload(members: Sequence[SentMember], number: int) -> dict[str, Any]:
-    """Return what `_example` gives for *number*."""
+    """Return what `_example_expression` gives for *number*."""
     found: dict[str, Any] = {}
     for each in members:
         value = _example_payload(each.members, number) if each.type == "object" else _example_value(each, number)

@@ -77,10 +77,14 @@ def fill_template(template: str | None, features: Collection[str], values: Mappi
         return ""
     path = Template(template).substitute(values)
     content = (files("crossdock.cli.new") / "project_templates" / path).read_text(encoding="utf-8")
-    return Template(lines_of_features(content, features)).substitute(values) if path.endswith(_FILLED) else content
+    return (
+        Template(remove_lines_of_other_features(content, features)).substitute(values)
+        if path.endswith(_FILLED)
+        else content
+    )
 
 
-def lines_of_features(content: str, features: Collection[str]) -> str:
+def remove_lines_of_other_features(content: str, features: Collection[str]) -> str:
     """Leave out the lines between ``#if NAME`` or ``#if !NAME`` and ``#else`` or ``#end`` that are for others."""
     kept: list[str] = []
     is_kept = True

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.schedule_config import JobConfig, jobs_in_order
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
 from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.platform.platform_config import Profile
 from crossdock.state.upkeep.removable_rows import MAX_AGE
-from crossdock.values.config_models import BaseUrl, ConfigModel, ConfigPath, Name, is_duration, parse_duration
+from crossdock.values.config_base_types import BaseUrl, ConfigModel, ConfigPath, Name, is_duration, parse_duration
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)

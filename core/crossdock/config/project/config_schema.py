@@ -9,12 +9,12 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import with_stream_overrides
+from crossdock.config.project.stream_overrides import settings_with_stream_overrides
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
-from crossdock.values.config_models import IGNORED, ConfigModel
+from crossdock.values.config_base_types import IGNORED, ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,7 +35,7 @@ class _ConfigSchema(DocumentedModel):
                     member.setdefault("description", written["description"])
         if issubclass(schema["cls"], StreamConfig):
             written["anyOf"] = [{"required": ["resource"]}, {"required": ["to"]}]
-            written["allOf"] = [rule for name, kind in WRITTEN.items() for rule in _rules_of_map(name, kind)]
+            written["allOf"] = [rule for name, kind in WRITTEN.items() for rule in _stream_mapping_rules(name, kind)]
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
@@ -45,7 +45,7 @@ class _ConfigSchema(DocumentedModel):
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a config file. Rules about several sections are left to the loader."""
-    kinds = {name: with_stream_overrides(settings) for name, settings in kinds.items()}
+    kinds = {name: settings_with_stream_overrides(settings) for name, settings in kinds.items()}
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
     places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)
     parts = written["$defs"]
@@ -65,7 +65,7 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     return whole
 
 
-def _rules_of_map(name: str, kind: ResourceType) -> Iterator[dict[str, Any]]:
+def _stream_mapping_rules(name: str, kind: ResourceType) -> Iterator[dict[str, Any]]:
     """Yield which members a stream of this resource may map, and which it must unless it contributes some to records of
     others.
     """

@@ -13,31 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from crossdock.config import registry
-from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config import connector_registry
+from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_settings import HttpSettings
-from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
-from crossdock.config.project.stream_overrides import apply_overrides, with_stream_overrides
+from crossdock.config.project.stream_class_checks import check_and_complete_declaration, check_column_names
+from crossdock.config.project.stream_overrides import apply_overrides, settings_with_stream_overrides
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.refused_credentials import RefusedCredentials
+from crossdock.reading.transport.account_lockout_prevention import RefusedCredentials
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of_code, type_text
+from crossdock.values.author_code_errors import (
+    AuthorCodeError,
+    convert_author_errors,
+    described_class,
+    place_of_code,
+    wrong_value_type,
+)
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.connector_target import ConnectorTarget
-from crossdock.writing.targets.guarded_target import fault_of_class, guarded_target
 from crossdock.writing.targets.target import Target, TargetResource
+from crossdock.writing.targets.target_code_guard import fault_of_class, guarded_target
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_declaration import Api
     from crossdock.webhooks import Webhooks
 
 _Load = Callable[[str], Connector[Any]]
@@ -67,7 +73,7 @@ class Connection:
     @property
     def host(self) -> str | None:
         """The host that is read; None if there is none, or if the connector does not tell it."""
-        with guarded("source_host", self.name, code=self.settings, settings=self.settings):
+        with convert_author_errors("source_host", self.name, code=self.settings, settings=self.settings):
             host: object = self.settings.source_host
         if host is None or isinstance(host, str):
             return host
@@ -82,7 +88,7 @@ class Connection:
         folder: object = getattr(settings, "path", None)
         return self.host or (str(folder) if isinstance(folder, Path) else "")
 
-    def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
+    def named_enabled_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
@@ -92,7 +98,7 @@ class Connection:
     @property
     def api(self) -> Api | None:
         """The API that the connector declares for these settings, if it declares one."""
-        from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api_declaration import declared_api  # noqa: PLC0415  most commands read no API
 
         declare = self.connector.api
         if declare is None:
@@ -102,9 +108,9 @@ class Connection:
     def scope(self, stream: Stream[Any]) -> Scope:
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
-        return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope
+        return scope.contribution_scope(f"{self.name}.{stream.name}") if stream.contributes else scope
 
-    def bind(
+    def bind_stream(
         self,
         name: str,
         stream: Stream[Any],
@@ -129,7 +135,7 @@ class Connection:
             return None
         from crossdock.webhooks import Webhooks  # noqa: PLC0415  few connectors declare them
 
-        with guarded("webhooks", self.name, code=declare, settings=self.settings):
+        with convert_author_errors("webhooks", self.name, code=declare, settings=self.settings):
             made: object = declare(self.settings)
         if made is None:
             return made
@@ -153,7 +159,7 @@ class Connection:
         connector = self.connector
         if connector.target is None:
             return None
-        with guarded("target", self.name, code=connector.target, settings=self.settings):
+        with convert_author_errors("target", self.name, code=connector.target, settings=self.settings):
             made = connector.target(self.settings)
             if made is None:
                 return None
@@ -183,21 +189,21 @@ class BoundStream(Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        return self.scope.whole.namespace
+        return self.scope.whole_record_scope.namespace
 
     @property
-    def kind(self) -> ResourceType:
+    def resource_type(self) -> ResourceType:
         return self.stream.resource_type
 
     @property
     def records_text(self) -> str:
         """Its records in words, with the target that holds them: ``orders of wms in depot``."""
         place = "on the platform" if self.target.name == PLATFORM else f"in {self.target.name}"
-        return f"{self.kind.name} of {self.namespace} {place}"
+        return f"{self.resource_type.name} of {self.namespace} {place}"
 
-    def name_of(self, reference: Reference) -> tuple[str, str]:
+    def resolve_reference(self, reference: Reference) -> tuple[str, str]:
         """Return the namespace of the referenced record, and its record key."""
-        own = self.scope.whole
+        own = self.scope.whole_record_scope
         default = self.namespace if reference.resource == own.resource else self.connection_namespace
         scope = structs.replace(own, resource=reference.resource, namespace=reference.namespace or default)
         key = key_text(reference.key_parts)
@@ -214,7 +220,7 @@ def _declared_api(connection: Connection) -> Api:
 
 def guard_author_code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
     """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
-    return guarded(
+    return convert_author_errors(
         "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
     )
 
@@ -223,7 +229,7 @@ def load_connections(
     document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
 ) -> tuple[Connection, ...]:
     """Load the connections of a config file. No two streams may write the same records."""
-    load = functools.cache(registry.load)  # finding a connector searches all installed packages
+    load = functools.cache(connector_registry.load_connector)  # finding a connector searches all installed packages
     targets = _resources_by_target(document, sections, load)
     connections = tuple(
         _load_connection(document, name, data, targets, platform, load) for name, data in sections.items()
@@ -241,14 +247,16 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
-        for name, stream in connection.named_streams():
+        for name, stream in connection.named_enabled_streams():
             scope, kind = connection.scope(stream), stream.resource_type
             if isinstance(kind, TargetResource) and kind.acknowledges:
                 continue  # it writes no records
             if (other := writers.setdefault(scope, name)) != name:
                 message = f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}"
                 yield connection, message, "set namespace in one of the streams or connections, or merge the streams"
-            if (clash := _shared_member_error(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
+            if (
+                clash := _shared_member_error(stream, name, contributors.setdefault(scope.whole_record_scope, {}))
+            ) is not None:
                 yield connection, clash, "let one of them write it"
 
 
@@ -258,7 +266,7 @@ def _guard_author_code_on_load(
 ) -> Iterator[None]:
     """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
     try:
-        with guarded(method, name, code=code, settings=settings, only_authors=only_authors):
+        with convert_author_errors(method, name, code=code, settings=settings, only_authors=only_authors):
             yield
     except AuthorCodeError as error:
         where = document.where(("connections", name))
@@ -274,7 +282,7 @@ def _refuse_two_way_members(document: Document, connections: Sequence[Connection
             name, stream.reads, _written_resource(stream), stream.mapped_members, contributes=bool(stream.contributes)
         )
         for connection in connections
-        for name, stream in connection.named_streams()
+        for name, stream in connection.named_enabled_streams()
         if stream.reads is not None and isinstance(stream, DeclaredStream)
     ]
     if (clash := two_way_member_error(flows)) is not None:
@@ -308,7 +316,9 @@ def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str,
             connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
             with _guard_author_code_on_load(document, name, "settings", connector.settings):
-                settings = document.check(with_stream_overrides(connector.settings), data, ("connections", name))
+                settings = document.validated_as_model(
+                    settings_with_stream_overrides(connector.settings), data, ("connections", name)
+                )
             with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
             with _guard_author_code_on_load(document, name, "target", connector.target, settings):
@@ -338,10 +348,10 @@ def _made_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream
 
 def _wrong_result_error(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
     place = place_of_code(getattr(connector, method), method)
-    return AuthorCodeError(method, f"returned {type_text(made)} instead of {expected}{place}")
+    return AuthorCodeError(method, f"returned {wrong_value_type(made)} instead of {expected}{place}")
 
 
-def _name_of(stream: Stream[Any]) -> str:
+def _stream_name(stream: Stream[Any]) -> str:
     return stream.name
 
 
@@ -350,7 +360,7 @@ def _load_connection(
 ) -> Connection:
     section, kind = ("connections", name), ("connections", name, "kind")
     if "kind" not in data:
-        installed = ", ".join(sorted(registry.available()))
+        installed = ", ".join(sorted(connector_registry.installed_connectors()))
         message = f"connections.{name}: kind is missing; installed: {installed}"
         raise ConfigError(message, where=document.where(section), code="config_invalid")
     if not isinstance(data["kind"], str):
@@ -360,17 +370,17 @@ def _load_connection(
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
     with _guard_author_code_on_load(document, name, "settings", connector.settings):
-        settings = document.check(
-            with_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
+        settings = document.validated_as_model(
+            settings_with_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
             streams = _made_streams(connector, settings)
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings):
             for stream in streams:
-                check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
+                check_and_complete_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
-        if doubled := next((each for each, number in Counter(map(_name_of, streams)).items() if number > 1), None):
+        if doubled := next((each for each, number in Counter(map(_stream_name, streams)).items() if number > 1), None):
             raise ConfigError(
                 f"{name}.{doubled}: the connector has two streams of this name, which share cursor and files",
                 code="connector_invalid",
@@ -403,13 +413,13 @@ def two_way_member_error(flows: Iterable[MemberFlow]) -> str | None:
     for flow, other in combinations(flows, 2):
         is_pair = (flow.read, flow.written) == (other.written, other.read)
         if is_pair and (flow.contributes or other.contributes):
-            for there, here in _member_pairs(flow, other):
+            for there, here in _members_flowing_both_ways(flow, other):
                 written = f"{there} of {flow.written}, and {here} of {flow.read}"
                 return f"{flow.stream} and {other.stream} write {written}, from each other"
     return None
 
 
-def _member_pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
+def _members_flowing_both_ways(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
     for member, columns in flow.members.items():
         for back in dict.fromkeys(column.partition(".")[0] for column in columns):
             if any(column.partition(".")[0] == member for column in other.members.get(back, ())):

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import BaseModel
 
-from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.project import Project, load
 from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
@@ -21,7 +21,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
 from crossdock.state.db.database_errors import url_without_password
 from crossdock.values import config_file, exact_json
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock.values.yaml_reader import Origin, Place, escape_dollars
 
 PERSONAL = "(personal)"
@@ -34,10 +34,10 @@ def effective_config(path: Path, *overrides: Path) -> dict[str, Any]:
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
     """
-    return effective_of(load(path, *overrides))
+    return effective_config_of_project(load(path, *overrides))
 
 
-def effective_of(loaded: Project) -> dict[str, Any]:
+def effective_config_of_project(loaded: Project) -> dict[str, Any]:
     """Return the same of a config that is loaded, from a file or from memory."""
     assert loaded.file is not None
     connections = {
@@ -63,8 +63,8 @@ class Setting(Struct, frozen=True):
 def effective_settings(loaded: Project) -> Iterator[Setting]:
     """Yield the settings of `effective_config` one by one, each with its file and line."""
     document = config_file.read(loaded.path, *loaded.overrides)
-    for place, value in _leaves(effective_of(loaded), ()):
-        yield Setting(place, _text(value), document.content.places.get(place))
+    for place, value in _leaves(effective_config_of_project(loaded), ()):
+        yield Setting(place, _value_text(value), document.content.places.get(place))
 
 
 class ChangedSetting(Struct, frozen=True):
@@ -86,7 +86,7 @@ def changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Ch
     changed = []
     for place in dict.fromkeys([*after, *before]):
         exact = [_json_text(side[place]) if place in side else None for side in (before, after)]
-        texts = [_text(side[place]) if place in side else None for side in (before, after)]
+        texts = [_value_text(side[place]) if place in side else None for side in (before, after)]
         if exact[0] != exact[1] and place not in sections:
             changed.append(ChangedSetting(place, *(texts if texts[0] != texts[1] else exact)))
     return changed
@@ -109,9 +109,9 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
         yield place, value
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list) and value:
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_value_text, value))
     return value if isinstance(value, str) else _json_text(value)
 
 

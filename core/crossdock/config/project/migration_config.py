@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.stream_declaration import Percent
-from crossdock.values.config_models import ConfigModel, Name, TimeOfDay
+from crossdock.values.config_base_types import ConfigModel, Name, TimeOfDay
 from crossdock.values.time_zones import check_zone_name, local_time
 
 
@@ -69,7 +69,7 @@ class MigrationConfig(ConfigModel):
                 raise ValueError(f"hours: from and to are both {each.from_}")
         return self
 
-    def percent_at(self, at: datetime) -> int:
+    def allowance_percent(self, at: datetime) -> int:
         """Return the percentage of the allowance that may be used *at* that time."""
         local = local_time(at, ZoneInfo(self.time_zone)).time()
         return next((each.percent for each in self.hours if each.contain(local)), 100)

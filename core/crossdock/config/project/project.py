@@ -19,15 +19,15 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.pauses_between_growth_checks import AnnouncesFiles
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.shared_growth_check_pauses import AnnouncesFiles
 from crossdock.resources import ResourceName
 from crossdock.state import (
     AuditEntry,
@@ -45,8 +45,8 @@ from crossdock.state.db.schema import VERSION
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_base_types import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
-from crossdock.values.config_models import parse_duration
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -85,45 +85,47 @@ class Project(Struct, frozen=True):
     file: ConfigFile | None = None
 
     @property
-    def own_recipients(self) -> tuple[Recipients, ...]:
+    def own_notification_recipients(self) -> tuple[Recipients, ...]:
         """Who is notified about runs that could not begin or were killed: a fleet's scheduler sees these itself."""
         return () if self.notify is None else ("own",)
 
     @property
-    def recipients(self) -> tuple[Recipients, ...]:
-        return (*self.own_recipients, "fleet") if self.in_fleet else self.own_recipients
+    def notification_recipients(self) -> tuple[Recipients, ...]:
+        return (*self.own_notification_recipients, "fleet") if self.in_fleet else self.own_notification_recipients
 
     # ---- streams
 
     @property
-    def masks(self) -> PersonalDataMasks:
+    def personal_data_masks(self) -> PersonalDataMasks:
         resources = {
             (target.name, name): kind.personal
             for target in self.targets(SystemClock()).values()
             for name, kind in target.resources.items()
         }
         return PersonalDataMasks(
-            {name: frozenset(stream.personal) for name, stream in self._named_streams()}, resources
+            {name: frozenset(stream.personal) for name, stream in self._named_enabled_streams()}, resources
         )
 
     @property
-    def adopting_streams(self) -> frozenset[str]:
+    def streams_adopting_by_external_id(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
-        return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
+        return frozenset(name for name, stream in self._named_enabled_streams() if stream.adopt == "external_id")
 
     @property
     def adoption_member_by_stream(self) -> dict[str, str]:
         """The streams that take over records with other names, each with the member that matches them."""
-        return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
+        return {
+            name: stream.adopt.by for name, stream in self._named_enabled_streams() if isinstance(stream.adopt, AdoptBy)
+        }
 
     @property
-    def rejecting_conflicts(self) -> frozenset[str]:
+    def streams_rejecting_conflicts(self) -> frozenset[str]:
         """The streams that never overwrite a member that others have changed."""
-        return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
+        return frozenset(name for name, stream in self._named_enabled_streams() if stream.conflicts == "reject")
 
     @property
-    def fetching_streams(self) -> set[str]:
-        return {name for name, stream in self._named_streams() if stream.fetches}
+    def streams_fetching_by_key(self) -> set[str]:
+        return {name for name, stream in self._named_enabled_streams() if stream.fetches}
 
     @property
     def resource_by_stream(self) -> dict[str, str]:
@@ -135,7 +137,7 @@ class Project(Struct, frozen=True):
         return {
             name: connection.scope(stream)
             for connection in self.connections
-            for name, stream in connection.named_streams()
+            for name, stream in connection.named_enabled_streams()
         }
 
     def targets(self, clock: Clock) -> dict[str, Target]:
@@ -143,7 +145,7 @@ class Project(Struct, frozen=True):
         return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
 
     def _streams_to_platform(self) -> Iterator[Stream[Any]]:
-        return (stream for _, stream in self._named_streams() if stream.to == PLATFORM)
+        return (stream for _, stream in self._named_enabled_streams() if stream.to == PLATFORM)
 
     @property
     def looked_up_resources(self) -> tuple[ResourceName, ...]:
@@ -159,7 +161,9 @@ class Project(Struct, frozen=True):
     def _verifies_ambiguous_answers(self, resource: ResourceName) -> bool:
         """Return whether a look-up follows an ambiguous answer. A record that is written once has only a create."""
         operations = ("create",) if RESOURCES[resource].write_once else ("create", "update")
-        return any(self.platform.rule_after_ambiguous(resource, operation) == "verify" for operation in operations)
+        return any(
+            self.platform.rule_after_ambiguous_answer(resource, operation) == "verify" for operation in operations
+        )
 
     @property
     def written_resources(self) -> tuple[ResourceName, ...]:
@@ -168,20 +172,24 @@ class Project(Struct, frozen=True):
 
     @property
     def read_resources(self) -> tuple[ResourceName, ...]:
-        return tuple(dict.fromkeys(each for _, stream in self._named_streams() for each in stream.platform_reads))
+        return tuple(
+            dict.fromkeys(each for _, stream in self._named_enabled_streams() for each in stream.platform_reads)
+        )
 
     @property
     def connections_reading_platform(self) -> frozenset[str]:
-        return frozenset(name.partition(".")[0] for name, stream in self._named_streams() if stream.platform_reads)
+        return frozenset(
+            name.partition(".")[0] for name, stream in self._named_enabled_streams() if stream.platform_reads
+        )
 
     @property
-    def deleted_resources(self) -> frozenset[ResourceName]:
+    def resources_with_deletes(self) -> frozenset[ResourceName]:
         return frozenset(
             _written_resource(stream) for stream in self._streams_to_platform() if stream.on_gone == "delete"
         )
 
     @property
-    def probed_resources(self) -> tuple[ResourceName, ...]:
+    def access_test_resources(self) -> tuple[ResourceName, ...]:
         """The resources to request in a test of access: those that are looked up, or else one without personal data."""
         least_personal = min(
             self.written_resources or self.read_resources or ("product",),
@@ -189,22 +197,26 @@ class Project(Struct, frozen=True):
         )
         return self.looked_up_resources or (least_personal,)
 
-    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
+    def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
         bound, origins = list[BoundStream](), self._namespaces_by_system()
         as_written = frozenset(
-            each.scope(stream).whole for each in self.connections for stream in each.streams if not stream.trim_keys
+            each.scope(stream).whole_record_scope
+            for each in self.connections
+            for stream in each.streams
+            if not stream.trim_keys
         )
         for connection in self.connections:
-            chosen = [(name, stream) for name, stream in connection.named_streams() if name in wanted]
+            chosen = [(name, stream) for name, stream in connection.named_enabled_streams() if name in wanted]
             if chosen:
                 context = connection.context(run)
                 bound += [
-                    connection.bind(name, stream, targets, context, origins, as_written) for name, stream in chosen
+                    connection.bind_stream(name, stream, targets, context, origins, as_written)
+                    for name, stream in chosen
                 ]
         for each in bound:
             if isinstance(each.stream, AnnouncesFiles):
-                each.stream.announce_looks(each.context)
+                each.stream.announce_growth_checks(each.context)
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)
@@ -219,7 +231,7 @@ class Project(Struct, frozen=True):
         return {system: frozenset(namespaces) for system, namespaces in found.items()}
 
     def stream(self, name: str) -> Stream[Any]:
-        return dict(self._named_streams())[name]
+        return dict(self._named_enabled_streams())[name]
 
     @property
     def migrated_streams(self) -> set[str]:
@@ -229,7 +241,7 @@ class Project(Struct, frozen=True):
 
     def selected_streams(self, selection: Sequence[str]) -> set[str]:
         """Return the names of the selected streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all."""
-        names = [name for name, _ in self._named_streams()]
+        names = [name for name, _ in self._named_enabled_streams()]
         known = [connection.name for connection in self.connections]
         off = {
             f"{each.name}.{stream.name}" for each in self.connections for stream in each.streams if not stream.enabled
@@ -257,11 +269,11 @@ class Project(Struct, frozen=True):
             wanted |= matching
         return wanted
 
-    def connections_of(self, job: str) -> set[str]:
+    def connections_of_job(self, job: str) -> set[str]:
         return {name.partition(".")[0] for name in self.selected_streams(self.jobs[job].streams)}
 
-    def _named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        return (named for connection in self.connections for named in connection.named_streams())
+    def _named_enabled_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
+        return (named for connection in self.connections for named in connection.named_enabled_streams())
 
     # ---- state
 
@@ -269,12 +281,12 @@ class Project(Struct, frozen=True):
     def pinned_tenant(self) -> PinnedTenant:
         return PinnedTenant(self.platform.base_url, self.platform.tenant)
 
-    def retention_ages(self, older_than: timedelta, now: datetime) -> PurgeTimes:
+    def purge_times(self, older_than: timedelta, now: datetime) -> PurgeTimes:
         """Return the limits for rows that are *older_than* that and no longer protect an idempotency key."""
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
-        return PurgeTimes.at(now, older_than, keys_kept_s=int(kept_s))
+        return PurgeTimes.from_age(now, older_than, keys_kept_s=int(kept_s))
 
-    def init(self) -> int | None:
+    def create_or_upgrade_state(self) -> int | None:
         """Create or upgrade the state, and return the version that it had, 0 if there was none.
 
         None if nothing was to do. The audit log has what was done.
@@ -285,35 +297,39 @@ class Project(Struct, frozen=True):
             nonlocal found
             found = version
             before = {"version": version} if version else None
-            entry = AuditEntry.new("init", "state", at=SystemClock().now(), before=before, after={"version": VERSION})
+            entry = AuditEntry.by_current_actor(
+                "init", "state", at=SystemClock().now(), before=before, after={"version": VERSION}
+            )
             tx.audit_log.put(entry)
 
         create_or_upgrade(self.state_url, self.pinned_tenant, log)
         return found
 
     def open_state(self, *, read_only: bool = False) -> State:
-        return State(self.state_url, self.pinned_tenant, read_only=read_only, keys=self.beside_spool("keys"))
+        return State(self.state_url, self.pinned_tenant, read_only=read_only, keys=self.folder_beside_spool("keys"))
 
-    def beside_spool(self, kind: str) -> Path:
+    def folder_beside_spool(self, kind: str) -> Path:
         """Return the folder of this *kind* that belongs to the state."""
         return self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.{kind}")
 
     @contextmanager
-    def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
-        with closing(self.open_state()) as state, _exclusive(state, restored=restored):
+    def open_state_exclusively(self, *, restored: bool = False) -> Iterator[State]:
+        with closing(self.open_state()) as state, _exclusive_use(state, restored=restored):
             yield state
 
     @contextmanager
     def read_state(self) -> Iterator[Transaction]:
-        with closing(self.open_state(read_only=True)) as state, state.read_only() as tx:
+        with closing(self.open_state(read_only=True)) as state, state.begin_read_only() as tx:
             yield tx
 
     @contextmanager
-    def open_bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
+    def open_rate_limit_bucket(
+        self, target: Target, clock: Clock, earlier: BucketState | None
+    ) -> Iterator[BucketStore]:
         """Open the token bucket of *target*, in this process or in the database of ``platform.rate.shared``."""
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
-            bucket_state = BucketState.continuing(earlier, target.estimate(earlier), clock.now().timestamp())
+            bucket_state = BucketState.from_earlier_run(earlier, target.estimate(earlier), clock.now().timestamp())
             yield MemoryStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")
@@ -328,8 +344,8 @@ def _written_resource(stream: Stream[Any]) -> ResourceName:
     return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
 
 
-def _exclusive(state: State, *, restored: bool) -> AbstractContextManager[None]:
-    return state.exclusive(this_process(), restored=restored, waits_s=_wait_for_run_s())
+def _exclusive_use(state: State, *, restored: bool) -> AbstractContextManager[None]:
+    return state.hold_run_lease(host_and_process_id(), restored=restored, waits_s=_wait_for_run_s())
 
 
 def _wait_for_run_s() -> int:
@@ -342,14 +358,14 @@ def _wait_for_run_s() -> int:
     return int(text)
 
 
-def this_process() -> str:
+def host_and_process_id() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     """Load a config file with *overrides*. Raises ConfigError with every finding and its place."""
     document = config_file.read(first, *overrides)
-    file = document.check(ConfigFile, document.data)
+    file = document.validated_as_model(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
     url = _parse_database_url(document, file.state, ("state",))
     if file.platform.rate.shared is not None:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
-from crossdock.config.declared_streams import DeclaredStream, check_members
+from crossdock.config.declarative_streams import DeclaredStream, check_mapped_members
 from crossdock.connector import Stream, columns_named_by
 from crossdock.errors import ConfigError
-from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.declarative import Form, MemberOverrides
-from crossdock.mapping.own_external_ids import ours_problem
+from crossdock.mapping.external_id_recognition import ours_problem
+from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_declaration import (
@@ -26,24 +26,24 @@ from crossdock.mapping.stream_declaration import (
     adoption_problem,
     contribution_problem,
     destination_type,
-    empty_problem,
+    empty_export_problem,
     reads_problem,
     removal_problem,
-    second_reading_problem,
+    reread_and_open_until_problem,
 )
 from crossdock.resources import ResourceName
-from crossdock.values.author_code import described_class, type_text
+from crossdock.values.author_code_errors import described_class, wrong_value_type
+from crossdock.values.config_base_types import NAME_FORM, ConfigModel, is_valid_name
 from crossdock.values.config_file import (
     OF_TYPE,
     PlacedFinding,
     finding_message,
     findings_of_nearest_choice,
-    place_and_choices,
+    place_and_union_choices,
     unknown_key_message,
 )
-from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
 from crossdock.values.misspelt_attributes import misspelt_attribute
-from crossdock.values.records import is_reserved
+from crossdock.values.records import is_reserved_column
 from crossdock.values.yaml_reader import Place
 
 _NOTHING = object()
@@ -72,13 +72,13 @@ class _Declaration(ConfigModel, StreamDeclaration):
     reads_files: StrictBool
 
 
-def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
+def check_and_complete_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
     """Check the attributes of *stream*, and set the type of its records and what its `map` makes of them.
 
     Errors name the place of the class.
     """
     given: object = getattr(stream, "name", "")
-    if not isinstance(given, str) or not is_name(given):
+    if not isinstance(given, str) or not is_valid_name(given):
         raise ConfigError(
             f"{name}: not a valid stream name; {NAME_FORM}", hint=_fix_hint(type(stream)), code="connector_invalid"
         )
@@ -86,7 +86,7 @@ def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> 
         raise ConfigError(f"{name}: {wrong[1]}", hint=_fix_hint(wrong[0]), code="connector_invalid")
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
-    if problem := next(_problems(stream, targets), None):
+    if problem := next(_declaration_problems(stream, targets), None):
         raise ConfigError(f"{name}: {problem}", hint=_fix_hint(type(stream)), code="connector_invalid")
 
 
@@ -94,7 +94,7 @@ def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
     """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
-    if reserved := next(filter(is_reserved, sorted(columns_named_by(stream) - {*whole} | cursor)), None):
+    if reserved := next(filter(is_reserved_column, sorted(columns_named_by(stream) - {*whole} | cursor)), None):
         hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
         raise ConfigError(
             f"{name}: the name {reserved!r} is reserved", where=where, hint=hint, code="connector_invalid"
@@ -116,10 +116,10 @@ def _is_possible_value(name: str, value: Any) -> bool:
     return True
 
 
-def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
+def _declaration_problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
     if resource is not None and not isinstance(resource, str):
-        yield f"resource must be text such as 'product', not {type_text(resource).removesuffix(',')}"
+        yield f"resource must be text such as 'product', not {wrong_value_type(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
         advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
@@ -134,7 +134,9 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         )
         yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
-    yield from _mappings_for_objects(given, {name: getattr(facts, name) for name in given if name != "map"}, ())
+    yield from _mapping_instead_of_object_problems(
+        given, {name: getattr(facts, name) for name in given if name != "map"}, ()
+    )
     yield from _setting_conflicts(stream, facts)
     try:
         kind = destination_type(facts.resource, facts.to, targets)
@@ -157,7 +159,7 @@ def _resource_problems(
 ) -> Iterator[str]:
     if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
-    if reason := empty_problem(facts.mode, facts.empty):
+    if reason := empty_export_problem(facts.mode, facts.empty):
         yield f"empty: {reason}"
     if reason := reads_problem(facts, facts.reads, targets):
         yield reason
@@ -172,7 +174,7 @@ def _map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) 
         yield "to_resource or map is missing: what its records become"
     is_whole = not stream.maps_in_code and not facts.contributes
     try:
-        check_members(facts, kind, kind.draft, facts.map, ("map",), whole=is_whole)
+        check_mapped_members(facts, kind, kind.draft, facts.map, ("map",), whole=is_whole)
     except PydanticCustomError as error:
         yield f"{'.'.join(map(str, (error.context or {})['key']))} {error.message()}"
         return
@@ -197,14 +199,14 @@ def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str
         yield "whole_groups needs group_by, and no cursor or one with sorted=False"
     if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
-    yield from _conflicting_marks(stream, facts)
+    yield from _deletion_finding_conflicts(stream, facts)
 
 
-def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+def _deletion_finding_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
     ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
     used = [name for name, value in ways.items() if value]
     other = used[0] if used else ""
-    if second := second_reading_problem(
+    if second := reread_and_open_until_problem(
         facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
     ):
         yield f"{'.'.join(second[0])} {second[1]}"
@@ -218,8 +220,8 @@ def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str
 
 def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
     path = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
-    place, choices = place_and_choices(
-        (), path, item["loc"][len(path) :], lambda each: _value_at(given, each) is not _NOTHING
+    place, choices = place_and_union_choices(
+        (), path, item["loc"][len(path) :], lambda each: _nested_value(given, each) is not _NOTHING
     )
     of_type, context = item["type"].endswith(OF_TYPE), item.get("ctx", {})
     kind = "model_type" if "class_name" in context else item["type"]
@@ -229,7 +231,7 @@ def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
     return PlacedFinding(place, choices, message, message, of_type=of_type)
 
 
-def _value_at(value: Any, place: Place) -> Any:
+def _nested_value(value: Any, place: Place) -> Any:
     for part in place:
         if isinstance(value, Mapping):
             value = value.get(part, _NOTHING)
@@ -240,14 +242,14 @@ def _value_at(value: Any, place: Place) -> Any:
     return value
 
 
-def _mappings_for_objects(given: Any, read: Any, place: Place) -> Iterator[str]:
+def _mapping_instead_of_object_problems(given: Any, read: Any, place: Place) -> Iterator[str]:
     """Yield what is given as a mapping although the engine reads an object, into which a config file is turned."""
     if isinstance(read, ConfigModel):
         if isinstance(given, Mapping):
             yield f"{'.'.join(map(str, place))} must be made by {type(read).__name__}(...), not a mapping"
     elif isinstance(read, Mapping):
         for name in read:
-            yield from _mappings_for_objects(given[name], read[name], (*place, name))
+            yield from _mapping_instead_of_object_problems(given[name], read[name], (*place, name))
     elif isinstance(read, tuple):
         for number, (each, inner) in enumerate(zip(given, read, strict=True)):
-            yield from _mappings_for_objects(each, inner, (*place, number))
+            yield from _mapping_instead_of_object_problems(each, inner, (*place, number))

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from crossdock.config.declared_streams import check_members, fields_by_member
+from crossdock.config.declarative_streams import check_mapped_members, fields_by_member
 from crossdock.connector import Settings, Stream
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form, MemberOverrides
@@ -37,11 +37,11 @@ from crossdock.mapping.stream_declaration import (
     Reread,
     adoption_problem,
     removal_problem,
-    second_reading_problem,
+    reread_and_open_until_problem,
 )
 from crossdock.reading.sources.expected_files import Interval
+from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key
 from crossdock.values.config_file import Document, unknown_key_message
-from crossdock.values.config_models import ConfigModel, Name, finding_at
 
 Streams = tuple[Stream[Any], ...]
 
@@ -93,32 +93,32 @@ class StreamOverrides(ConfigModel):
         if stream is None:
             return self  # checked again when it is known
         if self.deleted is not None and stream.mode == "snapshot":
-            raise finding_at(("deleted",), MARKS_IN_SNAPSHOT)
+            raise finding_about_key(("deleted",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None and stream.lists_existing:
-            raise finding_at(("deleted",), "cannot be set: the stream lists the records that exist")
+            raise finding_about_key(("deleted",), "cannot be set: the stream lists the records that exist")
         if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
-            raise finding_at(("gone", "every"), EVERY_WITHOUT_LIST)
+            raise finding_about_key(("gone", "every"), EVERY_WITHOUT_LIST)
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
-        if second := second_reading_problem(
+        if second := reread_and_open_until_problem(
             stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
         ):
-            raise finding_at(*second)
+            raise finding_about_key(*second)
         finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
         if reason := removal_problem(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
-            raise finding_at(("on_gone",), reason)
+            raise finding_about_key(("on_gone",), reason)
         adopt = self.adopt or stream.adopt
         if reason := adoption_problem(kind, adopt, stream.to, stream.contributes):
-            raise finding_at(("adopt",), reason)
+            raise finding_about_key(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):
             if name not in fields_by_member(draft):
-                raise finding_at(("personal", number), unknown_key_message(name, list(fields_by_member(draft))))
-        check_members(stream, kind, draft, self.map, ("map",), whole=False)
+                raise finding_about_key(("personal", number), unknown_key_message(name, list(fields_by_member(draft))))
+        check_mapped_members(stream, kind, draft, self.map, ("map",), whole=False)
         return self
 
-    def completed(self, stream: Stream[Any]) -> StreamOverrides:
+    def with_declared_values(self, stream: Stream[Any]) -> StreamOverrides:
         """Add the declarations of *stream* to these overrides where they extend them."""
         added: dict[str, Any] = {
             "columns": {**stream.columns, **self.columns},
@@ -134,7 +134,7 @@ class StreamOverrides(ConfigModel):
         completed._resource_type = stream.resource_type  # noqa: SLF001  of the same class
         return completed
 
-    def applied_to(self, stream: Stream[Any]) -> Stream[Any]:
+    def overridden_stream(self, stream: Stream[Any]) -> Stream[Any]:
         """Return a changed copy of *stream*. Raises ConfigError if its class computes one of these facts."""
         changed = copy(stream)
         facts = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
@@ -174,7 +174,7 @@ class _Overridable(ConfigModel):
     a connection that is only a target."""
 
 
-def with_stream_overrides(settings: type[Settings]) -> type[Settings]:
+def settings_with_stream_overrides(settings: type[Settings]) -> type[Settings]:
     """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings
@@ -191,7 +191,7 @@ def apply_overrides(
         return settings, streams
     if settings.streams is _OFF:
         switched_off = {stream.name: StreamOverrides(enabled=False) for stream in streams}
-        kept = tuple(switched_off[stream.name].applied_to(stream) for stream in streams)
+        kept = tuple(switched_off[stream.name].overridden_stream(stream) for stream in streams)
         return settings.model_copy(update={"streams": switched_off}), kept
     declared = {stream.name: stream for stream in streams}
     completed: dict[str, StreamOverrides] = {}
@@ -201,10 +201,10 @@ def apply_overrides(
         if name not in declared:
             message = unknown_key_message(name, list(declared)).replace("key", "stream", 1)
             raise FindingsError([f"{document.where(place)}: {'.'.join(place)}: {message}"])
-        checked = document.check(StreamOverrides, data["streams"][name], place, stream=declared[name])
-        completed[name] = checked.completed(declared[name])
+        checked = document.validated_as_model(StreamOverrides, data["streams"][name], place, stream=declared[name])
+        completed[name] = checked.with_declared_values(declared[name])
         try:
-            changed[name] = completed[name].applied_to(declared[name])
+            changed[name] = completed[name].overridden_stream(declared[name])
         except ConfigError as error:
             raise ConfigError(error.message, where=document.where(place), code=error.code) from None
     kept = tuple(changed.get(stream.name, stream) for stream in streams)

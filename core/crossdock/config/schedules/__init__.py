@@ -4,6 +4,6 @@ Input: the schedule of a job, and instants. Output: the instants at which the jo
 may import `crossdock.values` only.
 """
 
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 __all__ = ["Schedule"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from crossdock.config.schedules.calendar_days import ONE_DAY
-from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.values.time_zones import first_showing, last_showing, local_time
+from crossdock.config.schedules.job_and_schedule_config import Schedule
+from crossdock.values.time_zones import first_instant_showing, last_instant_showing, local_time
 
 Window = tuple[datetime, datetime]
 
@@ -44,6 +44,6 @@ def _windows_around(schedule: Schedule, around: datetime) -> Iterator[Window]:
             for day in (today - 2 * ONE_DAY, today - ONE_DAY, today, today + ONE_DAY):
                 closing = day if begin < end else day + ONE_DAY
                 yield (
-                    first_showing(datetime.combine(day, begin), schedule.zone),
-                    last_showing(datetime.combine(closing, end), schedule.zone),
+                    first_instant_showing(datetime.combine(day, begin), schedule.zone),
+                    last_instant_showing(datetime.combine(closing, end), schedule.zone),
                 )

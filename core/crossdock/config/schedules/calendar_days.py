@@ -24,7 +24,7 @@ def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date]
     return day not in holidays and (named(day) or (moves and _is_moved_from_holiday(day, named, holidays)))
 
 
-def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
+def is_one_of_named_days(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
     """Return whether *day* is in *days*: names and 1 to 31. The last day of a month also has the numbers it lacks."""
     if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5) or day.day in days:
         return True

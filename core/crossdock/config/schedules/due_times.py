@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
-from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.values.time_zones import first_showing, local_time
+from crossdock.config.schedules.job_and_schedule_config import Schedule
+from crossdock.values.time_zones import first_instant_showing, local_time
 
 
 class Due(Struct, frozen=True, order=True):
@@ -61,7 +61,7 @@ def _due_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterato
 def _due_of_day(schedule: Schedule, day: date, since: datetime, until: datetime) -> Iterator[Due]:
     business_date = day - timedelta(days=schedule.business_date == "previous_day")
     latest: datetime | None = None
-    for planned in _planned_on(schedule, day, since):
+    for planned in _planned_instants(schedule, day, since):
         if latest is not None and planned <= latest:  # the clocks or a blackout move it to the same instant
             continue
         latest = first_instant_outside(schedule, planned)
@@ -70,17 +70,17 @@ def _due_of_day(schedule: Schedule, day: date, since: datetime, until: datetime)
         yield Due(latest, business_date)
 
 
-def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[datetime]:
+def _planned_instants(schedule: Schedule, day: date, since: datetime) -> Iterable[datetime]:
     if schedule.step is not None:
         begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
         first = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
         return takewhile(lambda instant: instant < end, (first + number * schedule.step for number in count()))
     if schedule.line is not None and schedule.line.has_wildcard_time:
-        return _instants_shown_on(schedule, day)
-    return (first_showing(datetime.combine(day, at), schedule.zone) for at in schedule.times)
+        return _instants_of_clock_times(schedule, day)
+    return (first_instant_showing(datetime.combine(day, at), schedule.zone) for at in schedule.times)
 
 
-def _instants_shown_on(schedule: Schedule, day: date) -> list[datetime]:
+def _instants_of_clock_times(schedule: Schedule, day: date) -> list[datetime]:
     """Return every instant of *day* at which the clocks show one of the times: none if skipped, two if repeated."""
     begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
     locals_ = [datetime.combine(day, at) for at in schedule.times]
@@ -98,7 +98,7 @@ def _instants_shown_on(schedule: Schedule, day: date) -> list[datetime]:
 
 def _beginning_of_day(schedule: Schedule, day: date) -> datetime:
     """Return the first instant of a local day; for a skipped day, that of the next."""
-    return first_showing(datetime.combine(day, time()), schedule.zone)
+    return first_instant_showing(datetime.combine(day, time()), schedule.zone)
 
 
 def _utc(instant: datetime) -> datetime:

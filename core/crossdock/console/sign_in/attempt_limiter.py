@@ -35,11 +35,11 @@ class AttemptLimiter:
         self._clock, self._lock = clock, threading.Lock()
         self._buckets: OrderedDict[_Key, Bucket] = OrderedDict()
 
-    def begin(self, name: str, address: str) -> None:
+    def count_attempt(self, name: str, address: str) -> None:
         """Count an attempt, before anything is computed. Raises TooManyAttemptsError."""
         now = self._clock.monotonic()
         with self._lock:
-            buckets = {key: self._buckets.get(key, full) for key, full in _keys(name, address)}
+            buckets = {key: self._buckets.get(key, full) for key, full in _limits_of_attempt(name, address)}
             wait_s = max(bucket.wait_s(now) for bucket in buckets.values())
             if wait_s > 0:
                 raise TooManyAttemptsError(wait_s)
@@ -49,15 +49,15 @@ class AttemptLimiter:
             while len(self._buckets) > _REMEMBERED:
                 self._buckets.popitem(last=False)
 
-    def succeeded(self, name: str, address: str) -> None:
+    def refund_attempt(self, name: str, address: str) -> None:
         now = self._clock.monotonic()
         with self._lock:
-            for key, full in _keys(name, address):
+            for key, full in _limits_of_attempt(name, address):
                 bucket = self._buckets.get(key, full)
                 self._buckets[key] = bucket.with_level(now, bucket.level(now) + 1)
 
 
-def _keys(name: str, address: str) -> Iterator[tuple[_Key, Bucket]]:
+def _limits_of_attempt(name: str, address: str) -> Iterator[tuple[_Key, Bucket]]:
     network = _network(address)
     yield (name, network), _OF_NAME_AND_ADDRESS
     yield ("", network), _OF_ADDRESS

@@ -33,9 +33,9 @@ from crossdock.reading.transport.oauth_messages import (
     pkce_challenge,
     refusal_text,
 )
-from crossdock.values.addresses import check_endpoint, check_web_address
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path
+from crossdock.values.web_address_checks import check_address_without_query, check_web_address
 
 ANSWER_PATH = "/sign-in/openid/answer"
 LASTS_S = 600  # for a person to sign in at the provider
@@ -71,17 +71,17 @@ class _Flows:
     def begin(self, session: str, wanted: str) -> _Flow:
         ends_at = int(self._clock.monotonic()) + LASTS_S
         kept = urlsafe_b64encode(wanted.encode() if len(wanted) <= _MAX_WANTED else b"/").decode().rstrip("=")
-        return self._flow(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
+        return self._flow_from_content(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
 
-    def find(self, session: str, state: str) -> _Flow | None:
+    def verify_state(self, session: str, state: str) -> _Flow | None:
         """Return the flow of a *state* that was given to this *session* and has not ended."""
         content, _, _ = state.rpartition(".")
-        flow = self._flow(session, content)
+        flow = self._flow_from_content(session, content)
         if not hmac.compare_digest(flow.state.encode(), state.encode(errors="replace")):
             return None
         return flow if int(content.partition(".")[0]) > self._clock.monotonic() else None
 
-    def _flow(self, session: str, content: str) -> _Flow:
+    def _flow_from_content(self, session: str, content: str) -> _Flow:
         sign = partial(self._signature, f"{session}.{content}")
         kept = content.rpartition(".")[2] if content.isascii() else ""
         try:
@@ -105,7 +105,7 @@ class OpenIdProvider:
     """A provider. Any thread may use it. Nothing is requested before the first person signs in."""
 
     def __init__(self, settings: OpenIdSettings, clock: Clock) -> None:
-        id_tokens_module()
+        import_id_token_verification()
         self.settings, self._clock = settings, clock
         self._flows, self._lock = _Flows(clock), threading.Lock()
         self._metadata: _Metadata | None = None
@@ -128,9 +128,9 @@ class OpenIdProvider:
         )
         return f"{found}{'&' if '?' in found else '?'}{query}"
 
-    def person_of_answer(self, session: str, origin: str, query: Mapping[str, str]) -> tuple[Person, str]:
+    def identify_person_from_answer(self, session: str, origin: str, query: Mapping[str, str]) -> tuple[Person, str]:
         """Return who has signed in, and the page that was wanted. Raises RefusedError or RemoteError."""
-        flow = self._flows.find(session, query.get("state", ""))
+        flow = self._flows.verify_state(session, query.get("state", ""))
         if flow is None:
             raise RefusedError("This answer belongs to no sign-in of this browser, or it came too late.")
         if query.get("iss", self.settings.issuer) != self.settings.issuer:  # RFC 9207
@@ -177,7 +177,7 @@ class OpenIdProvider:
         return token
 
     def _verified_claims(self, token: str, flow: _Flow) -> Mapping[str, Any]:
-        verifier, now = id_tokens_module(), int(self._clock.now().timestamp())
+        verifier, now = import_id_token_verification(), int(self._clock.now().timestamp())
         expected = verifier.ExpectedClaims(self.settings.issuer, self.settings.client_id, flow.nonce)
 
         def claims(keys: object) -> Mapping[str, Any]:
@@ -206,7 +206,7 @@ class OpenIdProvider:
                 keys = self._send("GET", _checked_address(found, "jwks_uri", check_web_address)).get("keys")
                 self._metadata = _Metadata(
                     _checked_address(found, "authorization_endpoint", check_web_address),
-                    _checked_address(found, "token_endpoint", check_endpoint),
+                    _checked_address(found, "token_endpoint", check_address_without_query),
                     keys,
                     now,
                 )
@@ -252,12 +252,12 @@ def _has_claim_value(found: Mapping[str, Any], rule: RoleRule) -> bool:
     return rule.value in value if isinstance(value, list) else bool(value == rule.value)
 
 
-def id_tokens_module() -> ModuleType:
+def import_id_token_verification() -> ModuleType:
     """Return `id_tokens`. Raises ConfigError if its library is not installed."""
     if find_spec("joserfc") is None:
         raise ConfigError(
             "OpenID Connect needs joserfc", hint="pip install 'crossdock[console]'", code="library_missing"
         )
-    from crossdock.console.sign_in import id_tokens as module  # noqa: PLC0415  few consoles have a provider
+    from crossdock.console.sign_in import id_token_verification as module  # noqa: PLC0415  few consoles have a provider
 
     return module

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.values import config_file
-from crossdock.values.addresses import check_endpoint
-from crossdock.values.config_models import ConfigModel, SecretRef
+from crossdock.values.config_base_types import ConfigModel, SecretRef
+from crossdock.values.web_address_checks import check_address_without_query
 
 
 class RoleRule(ConfigModel):
@@ -30,7 +30,7 @@ class RoleRule(ConfigModel):
 class OpenIdSettings(ConfigModel):
     """A provider at which the console is registered as a client."""
 
-    issuer: Annotated[str, AfterValidator(check_endpoint)]
+    issuer: Annotated[str, AfterValidator(check_address_without_query)]
     """The issuer, exactly as the provider names itself; https, or http on this machine."""
     client_id: str
     """The name of the console at the provider."""
@@ -53,4 +53,4 @@ class OpenIdSettings(ConfigModel):
 def load_openid_settings(path: Path) -> OpenIdSettings:
     """Read the file. Raises ConfigError."""
     document = config_file.read(path)
-    return document.check(OpenIdSettings, document.data)
+    return document.validated_as_model(OpenIdSettings, document.data)

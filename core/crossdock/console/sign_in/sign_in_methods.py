@@ -14,7 +14,7 @@ from crossdock.console.sign_in.attempt_limiter import AttemptLimiter
 from crossdock.console.sign_in.openid_provider import OpenIdProvider, RefusedError
 from crossdock.console.sign_in.sessions import Sessions
 from crossdock.values.clock import Clock
-from crossdock.values.serving.page_forms import Session
+from crossdock.values.serving.csrf_protected_forms import Session
 
 _LOGGER = logging.getLogger("crossdock.console")
 
@@ -28,40 +28,42 @@ class SignIn(Struct, frozen=True):
     attempts: AttemptLimiter
 
     @classmethod
-    def of(cls, accounts: AccountFile | None, provider: OpenIdProvider | None, clock: Clock) -> SignIn:
+    def from_accounts_and_provider(
+        cls, accounts: AccountFile | None, provider: OpenIdProvider | None, clock: Clock
+    ) -> SignIn:
         return cls(accounts, provider, Sessions(clock), AttemptLimiter(clock))
 
-    def who_is(self, _: Request, session: Session) -> Person | None:
+    def person_of_session(self, _: Request, session: Session) -> Person | None:
         return self.sessions.person(session.id)
 
     def sign_in_with_password(self, session: Session, name: str, password: str, address: str) -> Person | None:
         """Begin a session if the password is right. Raises ConfigError, BusyError or TooManyAttemptsError."""
         assert self.accounts is not None
         accounts = self.accounts
-        self.attempts.begin(name, address)
+        self.attempts.count_attempt(name, address)
         account = accounts.authenticate(name, password)
         if account is None:
             _LOGGER.warning("a sign-in from %s was refused", address)  # the name may be a password in the wrong field
             return None
-        self.attempts.succeeded(name, address)
+        self.attempts.refund_attempt(name, address)
         self._renew_session(session)
         self.sessions.begin(session.id, lambda: accounts.current_person(account))
         return accounts.current_person(account)
 
-    def sign_in_with_answer(self, session: Session, origin: str, query: Mapping[str, str]) -> str:
+    def sign_in_with_provider_answer(self, session: Session, origin: str, query: Mapping[str, str]) -> str:
         """Begin a session by the answer of the provider, and return the wanted page.
 
         Raises ConfigError, RefusedError or RemoteError.
         """
         assert self.provider is not None
-        person, wanted = self.provider.person_of_answer(session.id, origin, query)
+        person, wanted = self.provider.identify_person_from_answer(session.id, origin, query)
         if self.accounts is not None and person.name in self.accounts.all():
             raise RefusedError(f"{person.name} is the name of a local account.", "Sign in with its password.")
         self._renew_session(session)
         self.sessions.begin(session.id, lambda: person)
         return wanted
 
-    def end(self, session: Session) -> None:
+    def end_session(self, session: Session) -> None:
         self._renew_session(session)
 
     def _renew_session(self, session: Session) -> None:

@@ -39,7 +39,7 @@ from crossdock.resources import (
     ResourceModel,
     WarehouseBin,
 )
-from crossdock.values import addresses
+from crossdock.values import web_address_checks
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import is_target_id
 from crossdock.values.json_times import time_text
@@ -61,11 +61,11 @@ class ResourceCollection(Generic[Input, Kept]):
 
     def create(self, resource: Input, *, idempotency_key: str | None = None) -> Kept:
         answer = self._sender.write("POST", self._path, resource.payload(), idempotency_key)
-        return read_as(self._stored, answer)
+        return parse_answer_as(self._stored, answer)
 
     def get(self, resource_id: str) -> Kept:
         """Return the resource with this id. `ProblemError` with status 404 is raised if there is none."""
-        return read_as(self._stored, self._sender.read(self._address(resource_id)))
+        return parse_answer_as(self._stored, self._sender.read(self._address(resource_id)))
 
     def list(
         self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
@@ -79,7 +79,7 @@ class ResourceCollection(Generic[Input, Kept]):
         """
         query = {"updatedSince": time_text(updated_since)} if updated_since else {}
         query |= {} if external_id is None else {"externalId": external_id}
-        return self._pages(self._path, self._stored, query, page_size)
+        return self._items_of_all_pages(self._path, self._stored, query, page_size)
 
     def update(self, resource_id: str, changes: Mapping[str, Any], *, idempotency_key: str | None = None) -> Kept:
         """Change some members and return the whole resource. A wrong field or value is a ValueError.
@@ -88,7 +88,9 @@ class ResourceCollection(Generic[Input, Kept]):
         replaced as a whole, and so are the lines.
         """
         body = merge_patch(self._model, changes)
-        return read_as(self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key))
+        return parse_answer_as(
+            self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key)
+        )
 
     def delete(self, resource_id: str, *, idempotency_key: str | None = None) -> None:
         self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
@@ -98,7 +100,9 @@ class ResourceCollection(Generic[Input, Kept]):
             raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
         return f"{self._path}/{quote(resource_id, safe='')}{below}"
 
-    def _pages(self, path: str, model: type[Answered], query: dict[str, str], page_size: int) -> Iterator[Answered]:
+    def _items_of_all_pages(
+        self, path: str, model: type[Answered], query: dict[str, str], page_size: int
+    ) -> Iterator[Answered]:
         cursor, asked_for = None, set[str | None]()
         while True:
             asked_for.add(cursor)
@@ -107,7 +111,7 @@ class ResourceCollection(Generic[Input, Kept]):
             data = page.get("data") if isinstance(page, dict) else None
             if not isinstance(data, list):
                 raise RemoteError("the page has no list named data", where=f"GET {path}", code="answer_misplaced")
-            yield from (read_as(model, each) for each in data)
+            yield from (parse_answer_as(model, each) for each in data)
             following = page.get("nextCursor")
             if not following:
                 return
@@ -124,7 +128,7 @@ class Invoices(ResourceCollection[Invoice, StoredInvoice]):
     def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
         """Approve an invoice. An approved invoice is returned unchanged."""
         answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
-        return read_as(StoredInvoice, answer)
+        return parse_answer_as(StoredInvoice, answer)
 
 
 class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
@@ -133,7 +137,7 @@ class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
     ) -> StoredMovement:
         """Move a quantity of a lot to another bin. Only the *idempotency_key* distinguishes two equal movements."""
         body = {"toBinId": to_bin_id, "quantity": quantity}
-        return read_as(
+        return parse_answer_as(
             StoredMovement, self._sender.write("POST", self._address(lot_id, "/movements"), body, idempotency_key)
         )
 
@@ -141,10 +145,10 @@ class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
 class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
     def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
         """Yield the entries of an account, oldest first."""
-        return self._pages(self._address(account_id, "/entries"), Entry, {}, page_size)
+        return self._items_of_all_pages(self._address(account_id, "/entries"), Entry, {}, page_size)
 
 
-def read_as(model: type[Answered], answer: Any) -> Answered:
+def parse_answer_as(model: type[Answered], answer: Any) -> Answered:
     """Parse an answer. Other members are ignored: a platform may add some. A RemoteError names members, no values."""
     try:
         return model.model_validate(answer, by_alias=True, by_name=False, extra="ignore")
@@ -214,7 +218,7 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         try:
-            address = addresses.check_base_url(base_url)
+            address = web_address_checks.check_base_url(base_url)
         except ValueError as error:
             raise ConfigError(f"the base_url {error}", code="address_invalid") from None
         if not _TENANT.fullmatch(tenant):

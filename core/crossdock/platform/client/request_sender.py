@@ -13,7 +13,7 @@ from crossdock.errors import RemoteError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.platform.client.client_errors import ProblemError
-from crossdock.reading.transport.connector_http_client import unavailable_errors
+from crossdock.reading.transport.connector_http_client import httpx_errors_as_unavailable
 from crossdock.reading.transport.http_results import UnreadableError
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -61,7 +61,7 @@ class RequestSender(Struct, frozen=True):
         for attempt in range(1, self.attempts + 1):
             pause = pause_s(attempt, base_s=_FIRST_PAUSE_S, cap_s=_LONGEST_PAUSE_S, rng=self.rng)
             try:
-                with unavailable_errors():
+                with httpx_errors_as_unavailable():
                     response = self.http.send(request)
             except UnavailableError as error:
                 if attempt == self.attempts or not repeatable or isinstance(error, UnreadableError):

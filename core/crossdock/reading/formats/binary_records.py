@@ -12,23 +12,30 @@ from msgspec import Struct, field
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.copybook_columns import Table
-from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell_expression, is_invalid_cell, number_in
+from crossdock.reading.formats.fixed_columns import (
+    RAW,
+    TEXT,
+    FixedColumn,
+    cell_expression,
+    is_invalid_cell,
+    read_whole_number,
+)
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.parallel_map import prefetched
+from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.record_framing import (
     ByteStream,
     FramedRecord,
-    blocked_records,
-    described_records,
-    ended_records,
-    fixed_records,
+    records_in_blocks,
     records_of_computed_size,
+    records_of_fixed_length,
+    records_with_descriptor_words,
+    records_with_line_ends,
 )
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import type_code_of
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_type_declarations import type_code_of
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 
@@ -74,7 +81,7 @@ def read_binary_records(
 
     `_line` counts records, or with ``copybook.rows`` rows.
     """
-    with open_stream(path, name=name) as opened:
+    with open_and_unpack_gzip(path, name=name) as opened:
         stream = ByteStream(opened, name)
         if not stream.peek(1):
             raise RefusedError(
@@ -83,17 +90,21 @@ def read_binary_records(
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
         hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
-        frames = chosen_rows(prefetched(file.frames, file.batches(stream)), hierarchy, batch_rows)
+        frames = check_and_select_rows(
+            map_in_parallel(file.frames_by_record_type, file.batches(stream)), hierarchy, batch_rows
+        )
         yield from (
-            frames if layout.table_of_rows is None else _element_rows(frames, row_table(layout), batch_rows, counted)
+            frames
+            if layout.row_table_name is None
+            else _rows_from_table_elements(frames, table_read_as_rows(layout), batch_rows, counted)
         )
 
 
-def bytes_of_cells(
+def read_hex_cells_at_lines(
     path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
 ) -> Mapping[int, Mapping[str, str]]:
     """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
-    with open_stream(path, name=name) as opened:
+    with open_and_unpack_gzip(path, name=name) as opened:
         file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
         framed = enumerate(file.framed_records(ByteStream(opened, name)), 1)
         first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
@@ -113,7 +124,7 @@ class BinaryRecords:
             for each, code in codes.items()
             if code is not None and place is not None
         }
-        self._tables = {each: layout.layouts[each].tables if layout.layouts else () for each in types}
+        self._tables = {each: layout.copybook_layouts[each].tables if layout.copybook_layouts else () for each in types}
         self._with_count = {each: [table for table in tables if table.counter] for each, tables in self._tables.items()}
         self._known_counts = {  # by their bytes, because they repeat
             table: dict[bytes, int]() for tables in self._with_count.values() for table in tables
@@ -134,12 +145,12 @@ class BinaryRecords:
         if batch.records:
             yield batch
 
-    def frames(self, batch: _Batch) -> dict[str, pl.DataFrame]:
-        return {name: self._frame(name, found) for name, found in self._grouped_by_type(batch).items()}
+    def frames_by_record_type(self, batch: _Batch) -> dict[str, pl.DataFrame]:
+        return {name: self._parse_records_of_type(name, found) for name, found in self._grouped_by_type(batch).items()}
 
     def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
         name = self._record_type(data, number)
-        filled = self._filled_record(name, data, number, offset)
+        filled = self._record_with_padded_tables(name, data, number, offset)
         data = filled.records[0]
         absent = {
             each
@@ -154,25 +165,28 @@ class BinaryRecords:
         layout = self._layout
         match layout.line_end:
             case "rdw":
-                return described_records(stream)
+                return records_with_descriptor_words(stream)
             case "bdw":
-                return blocked_records(stream)
+                return records_in_blocks(stream)
             case "none" if layout.tables_are_counted and any(self._with_count.values()):
                 return records_of_computed_size(stream, self._record_size)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
-        lengths = {layout.length_of(name) for name in layout.types}
-        if ends and not layout.has_bytes:
-            return ended_records(stream, ends)
-        return fixed_records(stream, max(lengths), ends)
+        lengths = {layout.record_length(name) for name in layout.types}
+        if ends and not layout.has_byte_columns:
+            return records_with_line_ends(stream, ends)
+        return records_of_fixed_length(stream, max(lengths), ends)
 
     def _record_size(self, stream: ByteStream) -> int:
-        most = max(self._layout.length_of(name) for name in self._layout.types)
+        most = max(self._layout.record_length(name) for name in self._layout.types)
         data = stream.peek(most)
         name = self._record_type(data, stream.record)
-        length, first = self._layout.length_of(name), next(iter(self._with_count[name]), None)
+        length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
         if first is None or (first.counter and len(data) < first.counter[1].end):
             return length  # such a record is cut, or has no count
-        return length - self._filled_record(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
+        return (
+            length
+            - self._record_with_padded_tables(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
+        )
 
     def _record_type(self, data: bytes, number: int) -> str:
         place = self._layout.type_code_place
@@ -188,7 +202,7 @@ class BinaryRecords:
         if self._layout.type_code_place is None:
             numbers = list(range(batch.first, batch.first + len(batch.records)))
             only = _RecordsOfType(numbers, batch.offsets, batch.records)
-            self._fill_tables_and_check_sizes(self._layout.type_to_read, only)
+            self._pad_tables_and_check_sizes(self._layout.type_to_read, only)
             return {self._layout.type_to_read: only}
         found: dict[str, _RecordsOfType] = {}
         for number, (offset, data) in enumerate(zip(batch.offsets, batch.records, strict=True), batch.first):
@@ -200,18 +214,18 @@ class BinaryRecords:
             of_type.offsets.append(offset)
             of_type.records.append(data)
         for name, of_type in found.items():
-            self._fill_tables_and_check_sizes(name, of_type)
+            self._pad_tables_and_check_sizes(name, of_type)
         return found
 
-    def _fill_tables_and_check_sizes(self, name: str, of_type: _RecordsOfType) -> None:
+    def _pad_tables_and_check_sizes(self, name: str, of_type: _RecordsOfType) -> None:
         """Fill up tables, so that places are the same in all records, and check the sizes."""
-        self._fill_tables(name, of_type)
+        self._pad_tables_to_full_size(name, of_type)
         of_type.sizes = [len(data) for data in of_type.records]
-        least, most = self._layout.least_length_of(name), self._layout.length_of(name)
+        least, most = self._layout.least_record_length(name), self._layout.record_length(name)
         if min(of_type.sizes) < least or max(of_type.sizes) > most:
             self._fit_record_lengths(name, of_type, least, most)
 
-    def _fill_tables(self, name: str, of_type: _RecordsOfType) -> None:
+    def _pad_tables_to_full_size(self, name: str, of_type: _RecordsOfType) -> None:
         records, is_counted = of_type.records, self._layout.tables_are_counted
         of_type.filled = [0] * len(records)
         for table in self._with_count[name]:
@@ -231,15 +245,15 @@ class BinaryRecords:
                     of_type.filled[row] += room
             of_type.counts.append(counts)
 
-    def _filled_record(self, name: str, data: bytes, number: int, offset: int) -> _RecordsOfType:
+    def _record_with_padded_tables(self, name: str, data: bytes, number: int, offset: int) -> _RecordsOfType:
         one = _RecordsOfType([number], [offset], [data])
-        self._fill_tables(name, one)
+        self._pad_tables_to_full_size(name, one)
         return one
 
     def _element_count(self, table: Table, data: bytes, number: int, offset: int) -> int:
         assert table.counter is not None
         name, column = table.counter
-        count = number_in(column, data, self._layout.encoding)
+        count = read_whole_number(column, data, self._layout.encoding)
         if count is None:
             self._refuse_cell(name, column, data, number, offset)
         if not table.least <= count <= table.most:
@@ -273,7 +287,7 @@ class BinaryRecords:
         how = self._layout.long_lines
         return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
 
-    def _frame(self, name: str, of_type: _RecordsOfType) -> pl.DataFrame:
+    def _parse_records_of_type(self, name: str, of_type: _RecordsOfType) -> pl.DataFrame:
         columns, encoding = self._columns[name], self._layout.encoding
         counts = {
             f"{_COUNT}{table.name}": pl.Series(counts, dtype=pl.Int64)
@@ -382,11 +396,13 @@ def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
     return pl.any_horizontal(held == pl.lit(fill * column.length) for fill in fills)
 
 
-def row_table(layout: FixedWidthFormat) -> Table:
-    return next(table for table in layout.layouts[layout.type_to_read].tables if table.name == layout.table_of_rows)
+def table_read_as_rows(layout: FixedWidthFormat) -> Table:
+    return next(
+        table for table in layout.copybook_layouts[layout.type_to_read].tables if table.name == layout.row_table_name
+    )
 
 
-def _element_rows(
+def _rows_from_table_elements(
     frames: Iterator[pl.DataFrame], table: Table, batch_rows: int, leniencies: Leniencies
 ) -> Iterator[pl.DataFrame]:
     """Make a row of each element of *table*, with the columns outside of it, and its number as ``TABLE(n)``."""
@@ -414,7 +430,7 @@ def _element_rows(
         yield from rows.iter_slices(batch_rows) if rows.height else [rows]
 
 
-def row_columns(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
+def columns_of_table_rows(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
     """Return *columns*, what is known of each column of records, by the columns of rows of *table*."""
     inner = {name for element in table.elements for name in element.values()}
     kept = {name: known for name, known in columns.items() if name not in inner}

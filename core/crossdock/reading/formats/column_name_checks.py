@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.records import RESERVED, is_reserved
+from crossdock.values.records import RESERVED, is_reserved_column
 
 _TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 
 
-def names_to_match(names: Sequence[str]) -> Sequence[str]:
+def names_that_identify_header(names: Sequence[str]) -> Sequence[str]:
     return names[:-1] if len(names) > _TELLING else names
 
 
@@ -22,7 +22,7 @@ def check_column_names(names: Sequence[str]) -> Sequence[str]:
     for number, name in enumerate(names, 1):
         if not name.strip():
             raise ValueError(f"column {number} has no name")
-        if is_reserved(name):
+        if is_reserved_column(name):
             raise ValueError(f"the name of column {number} is reserved, as {', '.join(RESERVED)} are")
         if name in seen:
             raise ValueError(f"columns {seen[name]} and {number} have the same name")

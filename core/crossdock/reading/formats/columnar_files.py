@@ -78,7 +78,7 @@ class _ColumnarReader(FormatReader[L]):
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with self._opened_and_checked(path, name) as file:
-            yield from _frames(file, self._request(layout, batch_rows), name)
+            yield from _read_frames_from_process(file, self._reader_process_request(layout, batch_rows), name)
 
     def describe_columns(
         self, path: Openable, *, name: str
@@ -88,12 +88,14 @@ class _ColumnarReader(FormatReader[L]):
         What is wrong is a column or member, a message, and a hint. Raises RefusedError.
         """
         with self._opened_and_checked(path, name) as file:
-            request = self._request(self.layout.model_validate({"kind": self.kind}), 1) | {"describe": True}
+            request = self._reader_process_request(self.layout.model_validate({"kind": self.kind}), 1) | {
+                "describe": True
+            }
             with running_task(_TASK, file, request, _process_limits(file)) as found:
                 answer = next(iter(found))
                 return answer["columns"], answer["faults"], answer["rows"]
 
-    def _request(self, layout: L, batch_rows: int) -> dict[str, Any]:
+    def _reader_process_request(self, layout: L, batch_rows: int) -> dict[str, Any]:
         own = {"columns": layout.columns, "floats": layout.floats, "objects": layout.objects, "kind": self.kind}
         return {**own, "batch_rows": batch_rows, "line": LINE, "json": JSON, "describe": False}
 
@@ -116,7 +118,7 @@ class _ColumnarReader(FormatReader[L]):
         if self.kind == "arrow" and file.read() != self.begin:
             raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED, code="file_cut")
 
-    def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return dict.fromkeys(names, f"row {line}")
 
@@ -135,7 +137,7 @@ class ArrowReader(_ColumnarReader[ArrowFormat]):
     kind, what, begin = "arrow", "an Arrow file", b"ARROW1"
 
 
-def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[pl.DataFrame]:
+def _read_frames_from_process(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[pl.DataFrame]:
     with running_task(_TASK, file, request, _process_limits(file)) as found:
         answers = iter(found)
         names = next(answers)["columns"]

@@ -12,8 +12,8 @@ from decimal import Decimal
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from crossdock.reading.formats.doubles import exact_text, is_double
-from crossdock.reading.formats.limited_process import CellError, answer_line, serve
+from crossdock.reading.formats.floating_point_precision import exact_number_text, is_double
+from crossdock.reading.formats.limited_process import CellError, answer_line, answer_request_within_limits
 from crossdock.reading.formats.parquet_footer import ColumnKind, read_footer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Fault = tuple[str, str, str]
 def main() -> None:
     # Intervals would end it even where they are not read.
     os.environ |= {"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", "POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}
-    serve(answer_request)
+    answer_request_within_limits(answer_request)
 
 
 def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
@@ -57,7 +57,7 @@ def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes
     if stated > FREE_LINES + MAX_LINES_PER_BYTE * (size := file.seek(0, 2)):
         raise CellError(f"states {stated:,} rows in {size:,} bytes", "", TOO_MUCH)
     table = _Table(scanned.collect_schema(), kinds, request)
-    faults = table.faults()
+    faults = table.unreadable_columns()
     if request["describe"]:
         yield answer_line(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
         return
@@ -133,9 +133,11 @@ class _Table:
     def types(self) -> dict[str, str]:
         return {name: str(dtype) for name, dtype in self._schema.items()}
 
-    def faults(self) -> dict[str, Fault]:
+    def unreadable_columns(self) -> dict[str, Fault]:
         """Return the columns that cannot be read, by name."""
-        found = ((name, self._fault(dtype, self._kinds.get(name), name)) for name, dtype in self._schema.items())
+        found = (
+            (name, self._why_unreadable(dtype, self._kinds.get(name), name)) for name, dtype in self._schema.items()
+        )
         return {name: fault for name, fault in found if fault is not None}
 
     @property
@@ -150,7 +152,7 @@ class _Table:
 
         lines = pl.int_range(before + 1, before + frame.height + 1, dtype=pl.UInt64, eager=True).alias(self._line)
         if self._objects:
-            return pl.DataFrame([pl.Series(self._json, self._as_objects(frame, before), dtype=pl.String), lines])
+            return pl.DataFrame([pl.Series(self._json, self._rows_as_json(frame, before), dtype=pl.String), lines])
         return pl.DataFrame([*(self._column_texts(frame[name], name, before) for name in self.names), lines])
 
     def _column_texts(self, cells: pl.Series, name: str, before: int) -> pl.Series:
@@ -159,12 +161,12 @@ class _Table:
         if cells.dtype == pl.Float64:
             texts = _double_texts(cells, name, before)
         else:
-            self._check_times(cells, name, before)
-            value = self._value_expression(pl.first(), cells.dtype, self._kinds.get(name))
+            self._refuse_dates_out_of_range(cells, name, before)
+            value = self._converted_value_expression(pl.first(), cells.dtype, self._kinds.get(name))
             texts = cells.to_frame().select(value.cast(pl.String)).to_series()
         return texts.fill_null("").alias(name)
 
-    def _check_times(self, cells: pl.Series, name: str, before: int) -> None:
+    def _refuse_dates_out_of_range(self, cells: pl.Series, name: str, before: int) -> None:
         import polars as pl  # noqa: PLC0415
 
         if not isinstance(cells.dtype, pl.Datetime | pl.Date):
@@ -175,23 +177,23 @@ class _Table:
         if (found := is_wrong.fill_null(value=False).arg_true()).len():
             raise CellError("a date that cannot be read", _cell_place(before + found[0], name), _DATE_HINT)
 
-    def _as_objects(self, frame: pl.DataFrame, before: int) -> Iterator[str]:
+    def _rows_as_json(self, frame: pl.DataFrame, before: int) -> Iterator[str]:
         from crossdock.values import exact_json  # noqa: PLC0415
 
         for name in self.names:
-            self._check_times(frame[name], name, before)
+            self._refuse_dates_out_of_range(frame[name], name, before)
         values = [
-            self._value_expression(expr, dtype, self._kinds.get(name)).alias(name)
+            self._converted_value_expression(expr, dtype, self._kinds.get(name)).alias(name)
             for expr, (name, dtype) in zip(self.column_expressions, self._schema.items(), strict=False)
         ]
         for number, row in enumerate(frame.select(values).iter_rows(named=True), before):
             place = f"row {number + 1}"
             try:
-                yield exact_json.dumps(_with_exact_doubles(row, place)).decode()
+                yield exact_json.dumps(_floats_as_decimals(row, place)).decode()
             except ValueError as error:
                 raise CellError(f"cannot be read as JSON: {error}", place, _LEAVE_OUT) from None
 
-    def _value_expression(self, value: pl.Expr, dtype: Any, kind: ColumnKind | None) -> pl.Expr:
+    def _converted_value_expression(self, value: pl.Expr, dtype: Any, kind: ColumnKind | None) -> pl.Expr:
         """Return values as numbers and truth values, and all others as text; and members likewise."""
         import polars as pl  # noqa: PLC0415
 
@@ -211,19 +213,19 @@ class _Table:
                 found = _uuid_text(value) if kind is ColumnKind.UUID else value.cast(pl.String)
             case pl.Map():
                 entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
-                found = self._value_expression(value.cast(entry), entry, None)
+                found = self._converted_value_expression(value.cast(entry), entry, None)
             case pl.List() | pl.Array():
                 listed = value.arr.to_list() if isinstance(dtype, pl.Array) else value
-                found = listed.list.eval(self._value_expression(pl.element(), dtype.inner, None))
+                found = listed.list.eval(self._converted_value_expression(pl.element(), dtype.inner, None))
             case pl.Struct():
                 members = [
-                    self._value_expression(value.struct.field(f.name), f.dtype, None).alias(f.name)
+                    self._converted_value_expression(value.struct.field(f.name), f.dtype, None).alias(f.name)
                     for f in dtype.fields
                 ]
                 found = pl.when(value.is_not_null()).then(pl.struct(members))
         return found
 
-    def _fault(self, dtype: Any, kind: ColumnKind | None, path: str) -> Fault | None:
+    def _why_unreadable(self, dtype: Any, kind: ColumnKind | None, path: str) -> Fault | None:
         import polars as pl  # noqa: PLC0415
 
         fault: Fault | None = None
@@ -241,12 +243,12 @@ class _Table:
             case pl.Float64() if path not in self._floats:
                 fault = path, FLOAT, _FLOAT_HINT
             case pl.Map() | pl.List() | pl.Array() | pl.Struct():
-                fault = self._inner_fault(dtype, path) if self._objects else (path, NESTED, _OBJECTS)
+                fault = self._why_member_unreadable(dtype, path) if self._objects else (path, NESTED, _OBJECTS)
             case pl.Duration() | pl.Object() | pl.Unknown():
                 fault = path, f"of a type that cannot be read ({dtype})", _LEAVE_OUT
         return fault
 
-    def _inner_fault(self, dtype: Any, path: str) -> Fault | None:
+    def _why_member_unreadable(self, dtype: Any, path: str) -> Fault | None:
         import polars as pl  # noqa: PLC0415
 
         match dtype:
@@ -257,7 +259,7 @@ class _Table:
             case _:
                 inner = {path: dtype.inner}
         for name, each in inner.items():
-            if (fault := self._fault(each, None, name)) is not None:
+            if (fault := self._why_unreadable(each, None, name)) is not None:
                 return fault
         return None
 
@@ -298,14 +300,14 @@ def _double_texts(cells: pl.Series, name: str, before: int) -> pl.Series:
 
 
 def _double_text(value: Any, place: str) -> str:
-    if (text := exact_text(value)) is None:
+    if (text := exact_number_text(value)) is None:
         raise CellError("no number, or one of more than 15 digits", place, _DIGITS_HINT)
     return text
 
 
-def _with_exact_doubles(value: Any, place: str) -> Any:
+def _floats_as_decimals(value: Any, place: str) -> Any:
     if isinstance(value, dict):
-        return {name: _with_exact_doubles(each, place) for name, each in value.items()}
+        return {name: _floats_as_decimals(each, place) for name, each in value.items()}
     if isinstance(value, list):
-        return [_with_exact_doubles(each, place) for each in value]
+        return [_floats_as_decimals(each, place) for each in value]
     return Decimal(_double_text(value, place)) if is_double(value) else value

@@ -9,7 +9,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.record_types import RecordType, group_type_of
+from crossdock.reading.formats.record_type_declarations import RecordType, type_that_begins_groups
 from crossdock.values.records import LINE, column_named
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
@@ -23,19 +23,19 @@ _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the 
 class ControlTotals:
     def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
         self._file, self._name, self._kind = file, name, types[name]
-        self._scope = group_type_of(name, types)
+        self._scope = type_that_begins_groups(name, types)
         self._ends_group = self._kind.once == "last"
         self._items = list(self._kind.counted_types)
         self._group = 0 if self._scope else 1  # the number of the last group that has begun
         self._found = pl.DataFrame(schema=_FOUND)  # of groups that have not ended
         self._stated = pl.DataFrame(schema=_FOUND)
 
-    def add(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def add_records_and_compare_totals(self, frames: Mapping[str, pl.DataFrame]) -> None:
         starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
         found, stated = list(self._count_and_sum(frames, starts)), self._stated_totals(frames, starts)
         if self._scope:  # every group has totals, even if they are zero
             found += [self._zero_totals(starts)] if starts is not None else []
-        self._found = _summed([self._found, *found])
+        self._found = _sum_by_group([self._found, *found])
         self._stated = pl.concat([self._stated, *stated])
         if starts is not None:
             self._group += len(starts)
@@ -43,10 +43,10 @@ class ControlTotals:
             self._found = self._found.filter(pl.col(_GROUP) >= self._group)
             self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
 
-    def check_end(self, line: int) -> None:
+    def compare_totals_at_end(self, line: int) -> None:
         if not self._scope:
             zeros = [(1, item, 0, line) for item in range(len(self._items))]
-            self._found = _summed([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
+            self._found = _sum_by_group([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
         self._compare_ended_groups(pl.lit(value=True))
 
     def _group_numbers(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
@@ -63,7 +63,7 @@ class ControlTotals:
                 frame = frames[name]
                 value = pl.lit(1).cast(EXACT) if summed is None else self._exact_number(frame, summed.partition(".")[2])
                 group, number = self._group_numbers(frame, starts).alias(_GROUP), pl.lit(item, pl.Int32).alias(_ITEM)
-                yield _summed([frame.select(group, number, value.alias(_VALUE), LINE)])
+                yield _sum_by_group([frame.select(group, number, value.alias(_VALUE), LINE)])
 
     def _stated_totals(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
         if self._name not in frames:
@@ -121,7 +121,7 @@ def first_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
     return min(after, default=None)
 
 
-def _summed(totals: list[pl.DataFrame]) -> pl.DataFrame:
+def _sum_by_group(totals: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
 
 

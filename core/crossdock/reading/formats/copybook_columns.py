@@ -23,7 +23,7 @@ from crossdock.reading.formats.cobol_copybook import (
 )
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.config_models import ConfigModel, ConfigPath, finding_at
+from crossdock.values.config_base_types import ConfigModel, ConfigPath, finding_about_key
 from crossdock.values.local_files import read_regular
 
 Items = tuple[Annotated[str, Field(min_length=1)], ...]
@@ -51,26 +51,26 @@ class Copybook(ConfigModel):
     """How COMP-1 and COMP-2 are read: as text, their bytes in ``hex``; refused by default."""
 
     @cached_property
-    def _content(self) -> bytes:
+    def _source_bytes(self) -> bytes:
         try:
             return read_regular(self.file, MAX_SOURCE_BYTES)
         except OSError as error:
-            raise finding_at(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
+            raise finding_about_key(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
 
     @field_serializer("file")
     def _digest(self, file: Path) -> str:
         """A new text is a new layout, and the same one in another folder is not."""
-        return f"{file.name} {hashlib.sha256(self._content).hexdigest()}"
+        return f"{file.name} {hashlib.sha256(self._source_bytes).hexdigest()}"
 
     def parse(self) -> list[Item]:
         """Read the source text. Raises PydanticCustomError for a file that cannot be read, or an entry in it."""
         try:
-            return parse_copybook(self._content.decode(errors="replace"), self.source)
+            return parse_copybook(self._source_bytes.decode(errors="replace"), self.source)
         except CopybookError as error:
             self.refuse(error)
 
     def refuse(self, error: CopybookError) -> NoReturn:
-        raise finding_at(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
+        raise finding_about_key(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
 class Table(Struct, frozen=True, eq=False):
@@ -106,10 +106,10 @@ class _Cell(Struct, frozen=True):
     table: int | None
 
 
-def record_layout_of(copybook: Copybook, roots: Sequence[Item], items: Collection[str]) -> RecordLayout:
+def build_record_layout(copybook: Copybook, roots: Sequence[Item], items: Collection[str]) -> RecordLayout:
     """Place the items. Raises PydanticCustomError if *items* leaves a choice open, or the copybook cannot be read."""
     try:
-        return _LayoutBuilder(copybook, items).layout(roots)
+        return _LayoutBuilder(copybook, items).build_layout(roots)
     except CopybookError as error:
         copybook.refuse(error)
 
@@ -122,13 +122,13 @@ class _LayoutBuilder:
         self._tables: list[tuple[Item, int, int]] = []  # with the position and the number of cells before it
         self._end = 0  # of the items that are read
 
-    def layout(self, roots: Sequence[Item]) -> RecordLayout:
+    def build_layout(self, roots: Sequence[Item]) -> RecordLayout:
         if (most := max(root.total_size for root in roots)) > MAX_POSITION:
             raise CopybookError(f"a record of {most:,} bytes, more than {MAX_POSITION:,}", roots[0].line)
         if len({root.level for root in roots}) > 1 or roots[0].level != 1:
             length = self._place_siblings(roots, 1, (), (), None)
         else:
-            chosen = self._choose_of_sharing(list(roots))
+            chosen = self._choose_redefined_item(list(roots))
             if chosen.most is not None:
                 raise CopybookError("a record of level 01 has no OCCURS", chosen.line)
             self._place_item(chosen, 1, (), (), None)
@@ -148,16 +148,16 @@ class _LayoutBuilder:
     ) -> int:
         start = at
         for sharing in grouped_by_redefines(items):
-            self._place_item(self._choose_of_sharing(sharing), at, path, subscripts, table)
+            self._place_item(self._choose_redefined_item(sharing), at, path, subscripts, table)
             at += max(each.total_size for each in sharing)
         return at - start
 
-    def _choose_of_sharing(self, sharing: list[Item]) -> Item:
+    def _choose_redefined_item(self, sharing: list[Item]) -> Item:
         if len(sharing) == 1:
             return sharing[0]
-        named = [each for each in sharing if self._wanted & _names_within(each)]
-        self._used |= self._wanted & {name for each in sharing for name in _names_within(each)}
-        found = named or [each for each in sharing if _names_within(each) != {FILLER_NAME}]
+        named = [each for each in sharing if self._wanted & _item_and_descendant_names(each)]
+        self._used |= self._wanted & {name for each in sharing for name in _item_and_descendant_names(each)}
+        found = named or [each for each in sharing if _item_and_descendant_names(each) != {FILLER_NAME}]
         if len(found) == 1:
             return found[0]
         names = ", ".join(each.name for each in sharing)
@@ -262,7 +262,7 @@ class _LayoutBuilder:
         return Table(item.name, at, item.size, item.least or 0, item.most or 1, counter, tuple(elements))
 
 
-def _names_within(item: Item) -> set[str]:
+def _item_and_descendant_names(item: Item) -> set[str]:
     return {each.name.upper() for each in item.with_descendants()}
 
 

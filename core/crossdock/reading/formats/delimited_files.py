@@ -11,33 +11,37 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.column_name_checks import check_column_names, names_to_match
-from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import FittingCells, Leniencies
-from crossdock.reading.formats.misdeclared_files import refuse_edi_message
-from crossdock.reading.formats.original_bytes import bytes_of_lines
-from crossdock.reading.formats.parallel_map import prefetched
-from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
-from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import field_places, type_code_of
-from crossdock.reading.formats.strict_parser import StrictParser
-from crossdock.reading.formats.text_decoding import (
+from crossdock.reading.formats.column_name_checks import check_column_names, names_that_identify_header
+from crossdock.reading.formats.decoding_into_record_pieces import (
     Block,
     DecodingError,
     Piece,
     Prepare,
-    as_text,
+    decode_up_to_invalid_byte,
     decoded_pieces,
     lacks_last_row_end,
-    records_at,
+    records_at_lines,
     split_last_record,
     split_piece,
 )
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
+from crossdock.reading.formats.format_reader import FormatReader
+from crossdock.reading.formats.leniencies import FittingCells, Leniencies
+from crossdock.reading.formats.misdeclared_files import refuse_edi_message
+from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.formats.parallel_map import map_in_parallel
+from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
+from crossdock.reading.formats.preamble_comments_blank_lines import (
+    without_blank_lines,
+    without_comments,
+    without_preamble,
+)
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_type_declarations import field_places, type_code_of
+from crossdock.reading.formats.strict_parser import StrictParser
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.records import LINE, internal_column
+from crossdock.values.records import LINE, internal_column_name
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_layout import Trailer
@@ -48,7 +52,7 @@ STRICT_BYTES = 2 << 10
 """The strict parser reads a piece of this size sooner than polars can be called."""
 _STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
-_BESIDE = internal_column("beside")
+_BESIDE = internal_column_name("beside")
 _COUNT = re.compile("[0-9]{1,18}")
 _FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses others
 
@@ -64,7 +68,7 @@ class DelimitedRows:
         self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
         self._layout, self._crlf = layout, first.data.endswith(b"\r\n")
         line, cells = next(self._strict_parser.records(self._decoded_text(first), first.line))
-        cells = [row_ends.restored(cell) for cell in cells] if row_ends else cells
+        cells = [row_ends.restore_line_breaks(cell) for cell in cells] if row_ends else cells
         self._names = self._checked_header(cells, layout.names, line) if layout.header else layout.names or ()
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
         self._tail: Piece | None = None
@@ -75,16 +79,16 @@ class DelimitedRows:
         return PolarsParser(self._record_format(self._names))
 
     @cached_property
-    def _wider_parser(self) -> PolarsParser | None:
-        return PolarsParser(self._record_format([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
+    def _parser_with_extra_column(self) -> PolarsParser | None:
+        return PolarsParser(self._record_format([*self._names, _BESIDE])) if self._fitting.allows_long_lines else None
 
     def _record_format(self, names: Sequence[str]) -> RecordFormat:
         marks = self._row_ends.marks if self._row_ends else ""
         layout = self._layout
         return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
 
-    def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
-        for frame in prefetched(self._frame, self._pieces_without_trailer(rest)):
+    def parse_pieces_and_check_trailer(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
+        for frame in map_in_parallel(self._parse_and_restore_line_breaks, self._pieces_without_trailer(rest)):
             self.rows += frame.height
             yield frame
         if self._trailer and self._tail:
@@ -108,11 +112,11 @@ class DelimitedRows:
         for part in split_piece(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
             yield from self._split_by_cells(part) if len(part.data) < size else (part,)
 
-    def frames_of_records(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
+    def parse_records_at_lines(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         first = 0
         for batch in self._record_batches(records):
             data = b"".join(batch)
-            frame = self._frame(Piece(lines[first], data, data.count(b"\n")))
+            frame = self._parse_and_restore_line_breaks(Piece(lines[first], data, data.count(b"\n")))
             yield frame.with_columns(pl.Series(LINE, lines[first : first + len(batch)], pl.UInt64))
             first += len(batch)
 
@@ -128,15 +132,15 @@ class DelimitedRows:
         if batch:
             yield batch
 
-    def _frame(self, piece: Piece) -> pl.DataFrame:
+    def _parse_and_restore_line_breaks(self, piece: Piece) -> pl.DataFrame:
         frame = self._parse_piece(piece)
-        return self._row_ends.restored_frame(frame) if self._row_ends else frame
+        return self._row_ends.restore_frame_line_breaks(frame) if self._row_ends else frame
 
     def _parse_piece(self, piece: Piece) -> pl.DataFrame:
         frame = self._parse_with_polars(piece) if len(piece.data) > STRICT_BYTES else None
         if frame is not None:
             return frame
-        text, fault = as_text(piece, self._strict_parser.quote)
+        text, fault = decode_up_to_invalid_byte(piece, self._strict_parser.quote)
         rows, frames = self._strict_rows(text, piece.line), list[pl.DataFrame]()
         while batch := list(islice(rows, _STRICT_CELLS // len(self.schema) + 1)):
             frames.append(pl.DataFrame(batch, schema=self.schema, orient="row"))
@@ -146,8 +150,8 @@ class DelimitedRows:
 
     def _parse_with_polars(self, piece: Piece) -> pl.DataFrame | None:
         frame = self._polars_parser.parse(piece)
-        if frame is None and self._wider_parser:
-            frame = self._without_empty_extra_column(self._wider_parser.parse(piece))
+        if frame is None and self._parser_with_extra_column:
+            frame = self._without_empty_extra_column(self._parser_with_extra_column.parse(piece))
         return frame
 
     def _without_empty_extra_column(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
@@ -157,18 +161,18 @@ class DelimitedRows:
         return frame.drop(_BESIDE)
 
     def _decoded_text(self, record: Piece) -> str:
-        text, fault = as_text(record, self._strict_parser.quote)
+        text, fault = decode_up_to_invalid_byte(record, self._strict_parser.quote)
         if fault:
             raise fault.error(self._strict_parser.name)
         return text
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
-        width, begin = len(self._names), list(names_to_match(self._names))
+        width, begin = len(self._names), list(names_that_identify_header(self._names))
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
                 self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
-            cells = self._fitting.fitted(cells, width)  # noqa: PLW2901  as declared
+            cells = self._fitting.pad_or_cut_cells(cells, width)  # noqa: PLW2901  as declared
             if cells[: len(begin)] == begin and len(cells) == width:
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
@@ -183,7 +187,7 @@ class DelimitedRows:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
             self._strict_parser.refuse("the header is missing", line, hint=hint)
-        while self._fitting.may_be_cut and len(cells) > 1 and not cells[-1]:
+        while self._fitting.allows_long_lines and len(cells) > 1 and not cells[-1]:
             cells = cells[:-1]
         try:
             check_column_names(cells)
@@ -255,7 +259,7 @@ class RowEnds:
                 ends, self._ends = [first], [first.decode()]
             text, fault = self._text_before_fault(data, [end for end in declared if end not in ends])
             text = text.replace(ends[0], row) if len(ends) == 1 else text
-            kept = 0 if fault else _length_of_begun_end(text[text.rfind(row) + 1 :], declared)
+            kept = 0 if fault else _length_of_partial_row_end(text[text.rfind(row) + 1 :], declared)
             held = text[len(text) - kept :]
             yield text[: len(text) - kept].replace(b"\n", lf).replace(b"\r", cr).replace(row, b"\n")
             if fault:
@@ -263,12 +267,12 @@ class RowEnds:
         if held:
             raise DecodingError("the file ends within a row end", "The file is truncated: fetch it again.")
 
-    def restored(self, text: str) -> str:
+    def restore_line_breaks(self, text: str) -> str:
         for mark, original in self._originals_of_marks.items():
             text = text.replace(mark, original)
         return text
 
-    def restored_frame(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def restore_frame_line_breaks(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.with_columns(pl.col(pl.String).str.replace_many(self._originals_of_marks))
 
     @property
@@ -295,7 +299,7 @@ def _first_row_end(data: bytes, ends: list[bytes]) -> bytes | None:
     return places[min(places)] if places else None
 
 
-def _length_of_begun_end(tail: bytes, ends: list[bytes]) -> int:
+def _length_of_partial_row_end(tail: bytes, ends: list[bytes]) -> int:
     """Return how many of the last bytes of *tail* may begin a row end."""
     longest = max(map(len, ends)) - 1
     sizes = range(min(longest, len(tail)), 0, -1)
@@ -315,19 +319,21 @@ def read_rows(
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     counted = Leniencies() if leniencies is None else leniencies
-    with open_stream(path, name=name) as stream:
+    with open_and_unpack_gzip(path, name=name) as stream:
         if layout.record_types and layout.records:
             parts = _frames_by_type(stream, layout, name, _chunk, counted)
-            yield from chosen_rows(parts, RecordHierarchy(name, layout.record_types, layout.records), batch_rows)
+            yield from check_and_select_rows(
+                parts, RecordHierarchy(name, layout.record_types, layout.records), batch_rows
+            )
             return
-        file, rest = _open_rows(stream, layout, name, _chunk, counted)
-        for frame in file.frames(rest):
+        file, rest = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)
+        for frame in file.parse_pieces_and_check_trailer(rest):
             yield from frame.iter_slices(batch_rows)
         if not file.rows:
             yield pl.DataFrame(schema=file.schema)
 
 
-def read_lines(
+def read_rows_at_lines(
     path: Openable,
     layout: DelimitedFormat,
     lines: Sequence[int],
@@ -338,16 +344,18 @@ def read_lines(
 ) -> Iterator[pl.DataFrame]:
     """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
     counted = Leniencies()
-    with open_stream(path, name=name) as stream:
-        file, _ = _open_rows(stream, layout, name, _chunk, counted)
-    with open_stream(path, name=name) as stream:
+    with open_and_unpack_gzip(path, name=name) as stream:
+        file, _ = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)
+    with open_and_unpack_gzip(path, name=name) as stream:
         prepare, wanted = _line_filters(layout, _row_ends(layout), counted), iter(lines)
-        found = records_at(stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare)
-        for frame in file.frames_of_records(found, lines):
+        found = records_at_lines(
+            stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare
+        )
+        for frame in file.parse_records_at_lines(found, lines):
             yield from frame.iter_slices(batch_rows)
 
 
-def _open_rows(
+def _prepare_parser_and_pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> tuple[DelimitedRows, Iterator[Piece]]:
     row_ends = _row_ends(layout)
@@ -362,7 +370,7 @@ def _frames_by_type(
     first, cut = _first_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
     fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
     records = DelimitedRecords(layout, name, fitting, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
-    return prefetched(records.frames, records.small_pieces(chain([first], cut)))
+    return map_in_parallel(records.frames_by_record_type, records.small_pieces(chain([first], cut)))
 
 
 def _first_and_other_pieces(
@@ -404,24 +412,24 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
     ) -> Iterator[pl.DataFrame]:
         return read_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
-    def rows_at(
+    def rows_at_lines(
         self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
     ) -> Iterator[pl.DataFrame]:
         if layout.record_types is not None:
-            return super().rows_at(path, layout, lines, name=name)
-        return read_lines(path, layout, lines, name=name)
+            return super().rows_at_lines(path, layout, lines, name=name)
+        return read_rows_at_lines(path, layout, lines, name=name)
 
     def looks_cut(self, path: Openable, layout: DelimitedFormat) -> bool:
         return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
 
-    def raw_at(
+    def record_bytes_at_lines(
         self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         if layout.row_end is not None:
             return {}
         return bytes_of_lines(path, lines, layout.encoding, layout.quote, name=name)
 
-    def places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line
         if layout.record_types is None:
             return {name: f"field {number}" for number, name in enumerate(names)}
@@ -453,17 +461,17 @@ class DelimitedRecords:
     def small_pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         return chain.from_iterable(split_piece(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
 
-    def frames(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
-        found = self._split_in_columns(piece) or self._split_line_by_line(piece)
+    def frames_by_record_type(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
+        found = self._split_by_type_with_polars(piece) or self._split_by_type_by_line(piece)
         if self._row_ends is None:
             return found
-        return {name: self._row_ends.restored_frame(frame) for name, frame in found.items()}
+        return {name: self._row_ends.restore_frame_line_breaks(frame) for name, frame in found.items()}
 
-    def _split_in_columns(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
+    def _split_by_type_with_polars(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
         quote = self._layout.quote
         if (quote and quote.encode() in piece.data) or not piece.data.endswith(b"\n"):
             return None
-        text, fault = as_text(piece, None)
+        text, fault = decode_up_to_invalid_byte(piece, None)
         if fault:
             return None
         lines = pl.DataFrame({"text": text.removesuffix("\n").split("\n")}, schema={"text": pl.String})
@@ -487,13 +495,13 @@ class DelimitedRecords:
             found[str(name)] = frame.with_columns(part[LINE])
         return found
 
-    def _split_line_by_line(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        text, fault = as_text(piece, self._layout.quote)
+    def _split_by_type_by_line(self, piece: Piece) -> dict[str, pl.DataFrame]:
+        text, fault = decode_up_to_invalid_byte(piece, self._layout.quote)
         rows: dict[str, list[tuple[str | int, ...]]] = {}
         for line, cells in self._strict.records(text, piece.line, crlf=self._crlf):
             name = self._record_type(cells, line)
             names = self._types[name].names
-            fitted = self._fitting.fitted(cells, len(names))
+            fitted = self._fitting.pad_or_cut_cells(cells, len(names))
             if len(fitted) != len(names):
                 hint = "The line is truncated, a delimiter inside a field lacks quotes, or the names are not right."
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)

@@ -11,9 +11,14 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_types import RecordType, check_record_types, has_trailer, states_count_of
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import ConfigModel, finding_at
+from crossdock.reading.formats.record_type_declarations import (
+    RecordType,
+    check_record_types,
+    has_trailer,
+    states_record_count,
+)
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
 _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
@@ -73,7 +78,7 @@ class DelimitedFormat(FileLayout):
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
     row_end: Annotated[str, AfterValidator(_checked_row_end)] | None = None
     """What ends each row, such as ``"&|\\n"``; LF and CR inside of rows are then text. Places count rows, not lines."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16, cp037
     (mainframe)."""
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -108,7 +113,7 @@ class DelimitedFormat(FileLayout):
     @property
     def states_rows(self) -> bool:
         if self.record_types and self.records:
-            return states_count_of(self.record_types, self.records)
+            return states_record_count(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None
 
     @property
@@ -126,7 +131,9 @@ class DelimitedFormat(FileLayout):
         check_record_types(self.record_types, self.records)
         for name, kind in self.record_types.items():
             if self.type_field >= len(kind.names):
-                raise finding_at(("record_types", name, "names"), f"lack field {self.type_field}, that of the code")
+                raise finding_about_key(
+                    ("record_types", name, "names"), f"lack field {self.type_field}, that of the code"
+                )
         return self
 
     @model_validator(mode="after")

@@ -28,8 +28,8 @@ from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.original_bytes import bytes_of_segments
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.formats.original_record_bytes import bytes_of_segments
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
 
@@ -103,13 +103,13 @@ class EdiRows:
         if found.error is not None:
             raise found.error
         values = _Values(found.separators, is_x12=self._is_x12)
-        frames = self._loops_of_rows(found, values)
-        return [(frame.start.number, self._cells(frame, values)) for frame in frames]
+        frames = self._build_loops_that_make_rows(found, values)
+        return [(frame.start.number, self._loop_cells(frame, values)) for frame in frames]
 
     # ---- loops
 
-    def _loops_of_rows(self, found: EdiSet, values: _Values) -> list[_OpenLoop]:
-        root = _OpenLoop(SET, None, found.start, None, "")
+    def _build_loops_that_make_rows(self, found: EdiSet, values: _Values) -> list[_OpenLoop]:
+        root = _OpenLoop(SET, None, found.header_segment, None, "")
         for header in found.around:
             root.segments[header.elements[0]].append(header)
         rows = [root] if self._rows == SET else []
@@ -133,7 +133,7 @@ class EdiRows:
     def _open_loop(self, segment: Segment, loops: Sequence[_Loop], innermost: _OpenLoop, values: _Values) -> _OpenLoop:
         level, around = "", ""
         if (elements := loops[0].level) is not None:
-            level, around = (next(iter(values.texts_at(segment, element, 1)), "") for element in elements)
+            level, around = (next(iter(values.element_texts(segment, element, 1)), "") for element in elements)
         frame: _OpenLoop | None = innermost
         while frame is not None:
             is_around = loops[0].level is None or frame.level == around
@@ -152,11 +152,11 @@ class EdiRows:
 
     # ---- cells
 
-    def _cells(self, frame: _OpenLoop, values: _Values) -> list[str]:
+    def _loop_cells(self, frame: _OpenLoop, values: _Values) -> list[str]:
         """Return what *frame* gives to rows: its own texts, and where it has none those of the loops around it."""
         if frame.cells is not None:
             return frame.cells
-        cells = [""] * len(self._columns) if frame.parent is None else list(self._cells(frame.parent, values))
+        cells = [""] * len(self._columns) if frame.parent is None else list(self._loop_cells(frame.parent, values))
         for tag, segments in frame.segments.items():
             for column in self._by_tag.get(tag, ()):
                 if (column.loop is None or column.loop == frame.name) and (
@@ -178,26 +178,28 @@ class EdiRows:
             if when and not values.meets_conditions(segment, when):
                 continue
             if is_plain:
-                texts = values.texts_at(segment, column.element, column.component)
+                texts = values.element_texts(segment, column.element, column.component)
             else:
                 texts = list(self._element_texts(column, segment, values))
             found += [
-                (segment, text if is_text else values.converted(text, column.column, segment)) for text in texts if text
+                (segment, text if is_text else values.convert_to_column_type(text, column.column, segment))
+                for text in texts
+                if text
             ]
         return found
 
     def _element_texts(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
         if column.qualifiers is None:
             for element in range(column.element, min(column.last + 1, len(segment.elements))):
-                yield from values.texts_at(segment, element, column.component)
+                yield from values.element_texts(segment, element, column.component)
         elif self._is_x12:
             for element in range(column.element, len(segment.elements) - 1, 2):
-                if column.qualifiers.intersection(values.texts_at(segment, element, None)):
-                    yield from values.texts_at(segment, element + 1, column.component)
+                if column.qualifiers.intersection(values.element_texts(segment, element, None)):
+                    yield from values.element_texts(segment, element + 1, column.component)
         else:
             for element in range(column.element, len(segment.elements)):
-                if column.qualifiers.intersection(values.texts_at(segment, element, 2)):
-                    yield from values.texts_at(segment, element, column.component)
+                if column.qualifiers.intersection(values.element_texts(segment, element, 2)):
+                    yield from values.element_texts(segment, element, column.component)
 
 
 class _Values:
@@ -207,7 +209,7 @@ class _Values:
         self._separators, self._is_x12 = separators, is_x12
         self._restored = separators.originals_of_placeholders()
 
-    def texts_at(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
+    def element_texts(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
         """Return the text of each repetition. EDIFACT: without *component* the first one; X12: the whole element."""
         elements = segment.elements
         if element >= len(elements) or not (text := elements[element]):
@@ -226,11 +228,11 @@ class _Values:
 
     def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
         for element, part, texts in when:  # noqa: SIM110  a generator takes twice as long
-            if texts.isdisjoint(self.texts_at(segment, element, part)):
+            if texts.isdisjoint(self.element_texts(segment, element, part)):
                 return False
         return True
 
-    def converted(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def convert_to_column_type(self, text: str, column: EdiColumn, segment: Segment) -> str:
         match column.as_:
             case "number":
                 return self._decimal_text(text, column, segment)
@@ -255,7 +257,7 @@ class _Values:
     def _iso_date(self, text: str, column: EdiColumn, segment: Segment) -> str:
         form, length = _X12_DATES.get(len(text), ""), len(text)
         if not self._is_x12 and column.component is not None:
-            code = next(iter(self.texts_at(segment, column.element, column.component + 1)), "")
+            code = next(iter(self.element_texts(segment, column.element, column.component + 1)), "")
             form, length = _EDIFACT_DATES.get(code, ("", 0))
         try:
             if not form or len(text) != length or not (text.isascii() and text.isdigit()):
@@ -310,19 +312,21 @@ class _EdiReader(FormatReader[_L]):
     def rows(
         self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
-        with open_stream(path, name=name) as stream:
+        with open_and_unpack_gzip(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind=self._kind)
             sets = EdiSets(segments, self._envelope, layout.set_to_read, test=layout.test)
             rows = EdiRows(layout, is_x12=self._kind == "x12")
-            yield from _frames(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
+            yield from _frames_of_sets(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
             if leniencies is not None:
                 leniencies.add("set", sets.others)
 
-    def raw_at(self, path: Openable, layout: _L, lines: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+    def record_bytes_at_lines(
+        self, path: Openable, layout: _L, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, bytes]:
         del layout
         return bytes_of_segments(path, lines, name=name)
 
-    def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line
         return {name: layout.columns[name].at for name in names}
 
@@ -341,7 +345,9 @@ class EdifactReader(_EdiReader[EdifactFormat]):
     _kind, _envelope, _called = "edifact", EDIFACT, "message"
 
 
-def _frames(sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int) -> Iterator[pl.DataFrame]:
+def _frames_of_sets(
+    sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int
+) -> Iterator[pl.DataFrame]:
     schema = {**dict.fromkeys(layout.columns, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
     nothing = [""] * len(layout.columns)
     held: list[tuple[int, list[str], str]] = []
@@ -357,7 +363,7 @@ def _frames(sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_ro
         try:
             yield from ((number, cells, "") for number, cells in rows.rows_of_set(found))
         except RefusedSetError as error:
-            yield found.start.number, nothing, found.refusal_text(kind, sets.control_number_of(found), error)
+            yield found.header_segment.number, nothing, found.refusal_text(kind, sets.control_number_of(found), error)
 
     for found in sets:
         for row in of(found):

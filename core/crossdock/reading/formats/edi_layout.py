@@ -16,9 +16,9 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.reading.formats.text_encodings import check_encoding_name
 from crossdock.values import yaml_reader
-from crossdock.values.config_models import ConfigModel, finding_at
+from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 SET = "set"
 """The name of the outermost loop: the transaction set or message, with the headers around it."""
@@ -92,9 +92,9 @@ class EdiColumn(ConfigModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if self.to is not None and (self.to <= self.element or self.qualifier is not None):
-            raise finding_at(("to",), "is an element after that of at, and stands without qualifier")
+            raise finding_about_key(("to",), "is an element after that of at, and stands without qualifier")
         if self.decimals is not None and self.as_ != "number":
-            raise finding_at(("decimals",), "is for numbers: declare as: number")
+            raise finding_about_key(("decimals",), "is for numbers: declare as: number")
         return self
 
     @property
@@ -110,11 +110,11 @@ class EdiColumn(ConfigModel):
         return parse_place(self.at.partition(".")[2])[1]
 
 
-def _full_column(value: Any) -> Any:
+def _expand_column_shorthand(value: Any) -> Any:
     return {"at": value} if isinstance(value, str) else value
 
 
-Column = Annotated[EdiColumn, BeforeValidator(_full_column, json_schema_input_type=str | EdiColumn)]
+Column = Annotated[EdiColumn, BeforeValidator(_expand_column_shorthand, json_schema_input_type=str | EdiColumn)]
 
 
 class EdiFormat(FileLayout):
@@ -151,15 +151,15 @@ class EdiFormat(FileLayout):
         try:
             check_column_names(list(self.columns))
         except ValueError as error:
-            raise finding_at(("columns",), str(error)) from None
+            raise finding_about_key(("columns",), str(error)) from None
         if SET in self.loops:
-            raise finding_at(("loops", SET), f"{SET} is the name of the whole set")
+            raise finding_about_key(("loops", SET), f"{SET} is the name of the whole set")
         known = [SET, *self.loops]
         named = [(("loops", name, "in"), each) for name, loop in self.loops.items() for each in loop.parents]
         named += [(("columns", name, "loop"), each.loop) for name, each in self.columns.items() if each.loop]
         for place, loop_name in [(("rows",), self.rows), *named]:
             if loop_name not in known:
-                raise finding_at(place, f"names no loop: there are {', '.join(known)}")
+                raise finding_about_key(place, f"names no loop: there are {', '.join(known)}")
         return self
 
     @property
@@ -181,7 +181,7 @@ class X12Format(EdiFormat):
     kind: Literal["x12"]
     set_: Annotated[str, Field(alias="set", pattern="^[0-9]{3}$")] = ""
     """The transaction set that is read, such as ``"945"``; those of other kinds are counted and not read."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names."""
 
     @property
@@ -197,7 +197,7 @@ class EdifactFormat(EdiFormat):
     kind: Literal["edifact"]
     message: Annotated[str, Field(pattern="^[A-Z]{6}$")] = ""
     """The message that is read, such as ``DESADV``; those of other kinds are counted and not read."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
     """The character encoding by one of Python's names; by default the one that UNB names, such as UNOC for Latin-1."""
 
     @property
@@ -226,5 +226,5 @@ def ready_layout_named(ready: Mapping[str, Mapping[str, Any]], name: str, kind: 
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:
-        raise finding_at(("layout",), f"is not a ready layout: there are {', '.join(known)}")
+        raise finding_about_key(("layout",), f"is not a ready layout: there are {', '.join(known)}")
     return ready[name]

@@ -76,7 +76,7 @@ class Separators(Struct, frozen=True):
         return {_HELD + number: character for number, character in enumerate(self.all_characters)}
 
 
-def _is_tag(tag: str, tags: set[str]) -> bool:
+def _remember_valid_tag(tag: str, tags: set[str]) -> bool:
     """Return whether *tag* has the form of one, and add it to *tags* then."""
     is_tag = SEGMENT_TAG.fullmatch(tag) is not None
     if is_tag:
@@ -120,7 +120,7 @@ class Segments:
             if self._decoder is None:
                 while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
                     data += more_data
-                self._decoder = codecs.getincrementaldecoder(self._checked_encoding(data))()
+                self._decoder = codecs.getincrementaldecoder(self._detect_encoding(data))()
             self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
                 more = self._decoder.decode(data, final=not data)
@@ -133,7 +133,7 @@ class Segments:
             self._text = self._text[self._at :] + more
             self._at = 0
 
-    def _checked_encoding(self, head: bytes) -> str:
+    def _detect_encoding(self, head: bytes) -> str:
         if not head:
             raise RefusedError(
                 "the file is empty", where=self._name, hint="Fetch it again, or ask the sender.", code="file_empty"
@@ -225,7 +225,7 @@ class Segments:
                 problem = "has a line break or another control character in it"
             elif not raw:
                 problem = "is empty"
-            elif tag not in tags and not _is_tag(tag, tags):
+            elif tag not in tags and not _remember_valid_tag(tag, tags):
                 problem = "begins with no tag of two or three letters and digits"
             if release and release in raw:
                 raw = self._released.sub(lambda found: self._held.get(found[1], found[1]), raw)

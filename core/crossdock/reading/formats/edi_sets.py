@@ -61,10 +61,10 @@ class EdiSet(Struct):
     error: RefusedSetError | None = None
 
     @property
-    def start(self) -> Segment:
+    def header_segment(self) -> Segment:
         return self.segments[0]
 
-    def add(self, segment: Segment) -> None:
+    def add_segment(self, segment: Segment) -> None:
         self.count += 1
         self.characters += sum(map(len, segment.elements))
         if segment.problem:
@@ -81,7 +81,9 @@ class EdiSet(Struct):
             del self.segments[1:]
 
     def refusal_text(self, name: str, control: str, error: RefusedSetError) -> str:
-        begins = f"{name} {printable(control[:_LONGEST_NAME])!r}, which begins at {self.start.place}, is refused"
+        begins = (
+            f"{name} {printable(control[:_LONGEST_NAME])!r}, which begins at {self.header_segment.place}, is refused"
+        )
         return f"{begins}: {error.segment.place}: {error.message}"
 
 
@@ -122,7 +124,7 @@ class EdiSets:
             if role is None:
                 if state.current is None:
                     self._refuse(segment, segment.problem or f"a segment outside of {self._set_description}")
-                state.current.add(segment)
+                state.current.add_segment(segment)
                 continue
             if segment.problem and role != self._end_set:
                 self._refuse(segment, segment.problem)
@@ -138,10 +140,10 @@ class EdiSets:
         return f"{self._envelope.set[0]} to {self._envelope.set[2]}"
 
     def control_number_of(self, found: EdiSet) -> str:
-        return self._element_text(found.start, self._envelope.set[1])
+        return self._element_text(found.header_segment, self._envelope.set[1])
 
     def _is_wanted(self, found: EdiSet) -> bool:
-        is_wanted = self._element_text(found.start, self._envelope.kind_at, found.separators) == self._kind
+        is_wanted = self._element_text(found.header_segment, self._envelope.kind_at, found.separators) == self._kind
         self.others += not is_wanted
         return is_wanted
 
@@ -165,7 +167,7 @@ class EdiSets:
         self._state.interchange, self._state.groups = _OpenEnvelope(segment), 0
 
     def _end_interchange(self, segment: Segment) -> None:
-        self._end_broken_set(segment)
+        self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
             self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
@@ -177,7 +179,7 @@ class EdiSets:
         self._state.interchange = None
 
     def _begin_group(self, segment: Segment) -> None:
-        self._end_broken_set(segment)
+        self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
             self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
@@ -185,7 +187,7 @@ class EdiSets:
         self._state.groups += 1
 
     def _end_group(self, segment: Segment) -> None:
-        self._end_broken_set(segment)
+        self._end_set_without_trailer(segment)
         if self._state.group is None:
             self._refuse(segment, f"no {self._envelope.group[0]} precedes this {segment.elements[0]}")
         if problem := self._problem_of_trailer(
@@ -195,7 +197,7 @@ class EdiSets:
         self._state.group = None
 
     def _begin_set(self, segment: Segment) -> None:
-        self._end_broken_set(segment)
+        self._end_set_without_trailer(segment)
         state = self._state
         if state.interchange is None or (state.group is None and self._envelope.groups_are_required):
             before = self._envelope.interchange[0] if state.interchange is None else self._envelope.group[0]
@@ -208,13 +210,13 @@ class EdiSets:
         found = self._state.current
         if found is None:
             self._refuse(segment, f"no {self._envelope.set[0]} precedes this {segment.elements[0]}")
-        found.add(segment)
-        if problem := self._problem_of_trailer(segment, found.start, self._envelope.set[1], found.count):
+        found.add_segment(segment)
+        if problem := self._problem_of_trailer(segment, found.header_segment, self._envelope.set[1], found.count):
             found.mark_wrong(segment, problem)
         self._state.done.append(found)
         self._state.current = None
 
-    def _end_broken_set(self, segment: Segment) -> None:
+    def _end_set_without_trailer(self, segment: Segment) -> None:
         if (found := self._state.current) is not None:
             found.mark_wrong(segment, f"no {self._envelope.set[2]} precedes this {segment.elements[0]}")
             self._state.done.append(found)

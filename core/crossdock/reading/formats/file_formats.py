@@ -83,8 +83,10 @@ def read_rows(
     return reader_of(layout).rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
 
-def read_lines(path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
-    return reader_of(layout).rows_at(path, layout, lines, name=name)
+def read_rows_at_lines(
+    path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str
+) -> Iterator[pl.DataFrame]:
+    return reader_of(layout).rows_at_lines(path, layout, lines, name=name)
 
 
 def looks_cut(path: Openable, layout: FileFormat) -> bool:

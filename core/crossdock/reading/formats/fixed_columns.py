@@ -13,9 +13,9 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
 from crossdock.reading.formats.text_encodings import FILLER
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 
 FixedUsage = Literal["packed", "binary", "binary_little_endian", "hex"]
 Sign = Literal["leading", "trailing", "overpunch", "leading_overpunch", "included"]
@@ -207,7 +207,7 @@ def _decimal_text(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
     return pl.concat_str(sign, number.str.head(-decimals), pl.lit("."), number.str.tail(decimals))
 
 
-def number_in(column: FixedColumn, data: bytes, encoding: str) -> int | None:
+def read_whole_number(column: FixedColumn, data: bytes, encoding: str) -> int | None:
     """Return the whole number that *column* has in the record *data*; None if it has none. For counts of tables."""
     cell_bytes = data[column.at - 1 : column.end]
     if len(cell_bytes) < column.length:

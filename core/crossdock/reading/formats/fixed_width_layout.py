@@ -11,19 +11,19 @@ from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, record_layout_of
+from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, build_record_layout
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_types import (
+from crossdock.reading.formats.record_type_declarations import (
     RecordType,
-    all_columns,
     check_record_types,
+    columns_with_ancestors,
     has_trailer,
-    states_count_of,
+    states_record_count,
 )
-from crossdock.reading.formats.text_encodings import has_no_shifts, is_single_byte, known_encoding
-from crossdock.values.config_models import ConfigModel, finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name, has_no_shift_codes, is_single_byte
+from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 
 class _Placed(Protocol):
@@ -36,7 +36,7 @@ class _Placed(Protocol):
 P = TypeVar("P", bound=_Placed)
 
 
-def sorted_by_position(columns: Mapping[str, P]) -> Mapping[str, P]:
+def sort_and_refuse_overlaps(columns: Mapping[str, P]) -> Mapping[str, P]:
     """Return *columns* by their positions. Raises ValueError if two overlap, or names cannot be those of columns."""
     check_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
@@ -48,7 +48,7 @@ def sorted_by_position(columns: Mapping[str, P]) -> Mapping[str, P]:
     return dict(placed)
 
 
-Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(sorted_by_position)]
+Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(sort_and_refuse_overlaps)]
 Length = Annotated[int, Field(ge=1, le=MAX_POSITION)]
 ROWS = "rows"
 
@@ -105,7 +105,7 @@ class FixedWidthFormat(FileLayout):
     """
 
     kind: Literal["fixed_width"]
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp037 or cp273 (mainframe)."""
     line_end: Literal["line_feed", "nel", "none", "rdw", "bdw"] = "line_feed"
     """What ends each record: LF or CRLF (``line_feed``), the same in the whole file; NEL, U+0085 (``nel``); or nothing
@@ -138,13 +138,15 @@ class FixedWidthFormat(FileLayout):
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
-        self._check_choices()
+        self._check_exclusive_settings()
         if self.line_end == "none" and self.length is None and self.copybook is None:
             raise ValueError("records without line ends need length")
-        if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._drops_characters):
+        if self.line_end == "none" and (
+            self.skip_lines or self.short_lines == "pad" or self._drops_excess_or_blank_lines
+        ):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
-        if self.count == "bytes" and not has_no_shifts(self.encoding):
-            raise finding_at(
+        if self.count == "bytes" and not has_no_shift_codes(self.encoding):
+            raise finding_about_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.record_types is not None:
@@ -152,15 +154,17 @@ class FixedWidthFormat(FileLayout):
         if self.is_binary:
             self._check_binary()
         for name, kind in self.types.items():
-            if kind.end > self.length_of(name):
+            if kind.end > self.record_length(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
-                raise finding_at(place, f"end at position {kind.end}, after the length of {self.length_of(name)}")
+                raise finding_about_key(
+                    place, f"end at position {kind.end}, after the length of {self.record_length(name)}"
+                )
             if self.line_end == "none" and self.copybook is None and kind.length not in {None, self.length}:
-                raise finding_at(("record_types", name, "length"), "records without line ends have one length")
+                raise finding_about_key(("record_types", name, "length"), "records without line ends have one length")
         return self
 
     @property
-    def _drops_characters(self) -> bool:
+    def _drops_excess_or_blank_lines(self) -> bool:
         return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
     @cached_property
@@ -169,33 +173,34 @@ class FixedWidthFormat(FileLayout):
             columns: Columns = self.columns or {}
             return self.record_types or {ROWS: FixedRecordType(otherwise=True, columns=columns)}
         declared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}
-        longest = max(layout.length for layout in self.layouts.values())
+        longest = max(layout.length for layout in self.copybook_layouts.values())
         is_of_one_length = self.line_end == "none" and not self._varying_tables
         return {
             name: kind.model_copy(
                 update={
-                    "columns": self.layouts[name].columns,
-                    "length": self.length or (longest if is_of_one_length else self.layouts[name].length),
+                    "columns": self.copybook_layouts[name].columns,
+                    "length": self.length or (longest if is_of_one_length else self.copybook_layouts[name].length),
                 }
             )
             for name, kind in declared.items()
         }
 
     @cached_property
-    def layouts(self) -> Mapping[str, RecordLayout]:
+    def copybook_layouts(self) -> Mapping[str, RecordLayout]:
         """The records of each type as the copybook describes them; empty without one."""
         if self.copybook is None:
             return {}
         roots = self.copybook.parse()
         kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
         return {
-            name: record_layout_of(self.copybook, roots, (*shared, *(kind.items or ()))) for name, kind in kinds.items()
+            name: build_record_layout(self.copybook, roots, (*shared, *(kind.items or ())))
+            for name, kind in kinds.items()
         }
 
     @cached_property
     def is_binary(self) -> bool:
         """Whether records are bytes, and not lines of text."""
-        return self.copybook is not None or self.line_end in {"rdw", "bdw"} or self.has_bytes
+        return self.copybook is not None or self.line_end in {"rdw", "bdw"} or self.has_byte_columns
 
     @cached_property
     def type_code_place(self) -> TypeCodePlace | None:
@@ -207,7 +212,7 @@ class FixedWidthFormat(FileLayout):
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
-            raise finding_at(("record_type", "column"), message)
+            raise finding_about_key(("record_type", "column"), message)
         return TypeCodePlace(found[0].at, found[0].length)
 
     @property
@@ -216,11 +221,11 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def names(self) -> list[str]:
-        return all_columns(self.type_to_read, self.types)
+        return columns_with_ancestors(self.type_to_read, self.types)
 
     @property
     def states_rows(self) -> bool:
-        return states_count_of(self.types, self.type_to_read)
+        return states_record_count(self.types, self.type_to_read)
 
     @property
     def marks_end(self) -> bool:
@@ -230,16 +235,16 @@ class FixedWidthFormat(FileLayout):
     def row_end(self) -> str | None:
         return {"line_feed": None, "nel": "\x85"}.get(self.line_end, "")
 
-    def length_of(self, name: str) -> int:
+    def record_length(self, name: str) -> int:
         kind = self.types[name]
         return kind.length or self.length or kind.end
 
-    def least_length_of(self, name: str) -> int:
+    def least_record_length(self, name: str) -> int:
         """Return the fewest bytes of a record: without the ends of items of a copybook that others of it may have."""
-        layout, length = self.layouts.get(name), self.length_of(name)
+        layout, length = self.copybook_layouts.get(name), self.record_length(name)
         return layout.least if layout and length == layout.length and self.line_end != "none" else length
 
-    def _check_choices(self) -> None:
+    def _check_exclusive_settings(self) -> None:
         if self.copybook is not None and self.columns is not None:
             raise ValueError("the copybook has the columns: give either copybook or columns")
         if self.copybook is None and (self.columns is None) == (self.record_types is None):
@@ -248,32 +253,36 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_type and records belong to record_types")
         for name, kind in (self.record_types or {}).items():
             if self.copybook is None and (kind.items or not kind.columns):
-                raise finding_at(("record_types", name), "declare its columns; items are those of a copybook")
+                raise finding_about_key(("record_types", name), "declare its columns; items are those of a copybook")
             if self.copybook is not None and (kind.columns or kind.length):
-                raise finding_at(("record_types", name), "the copybook has its columns and its length")
+                raise finding_about_key(("record_types", name), "the copybook has its columns and its length")
 
     def _check_binary(self) -> None:
         if not is_single_byte(self.encoding):
             message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
-            raise finding_at(("encoding",), message)
+            raise finding_about_key(("encoding",), message)
         if self.count == "characters":
-            raise finding_at(("count",), "positions in binary records count bytes")
+            raise finding_about_key(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
         self._check_type_codes()
         place, tables = self.type_code_place, self._varying_tables
         if tables and place and place.at + place.length > min(table.at for table in tables):
-            raise finding_at(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
+            raise finding_about_key(
+                ("record_type",), f"the code is after the table {tables[0].name}, so its place varies"
+            )
         if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
-            raise finding_at(("length",), message)
-        lengths = {self.length_of(name) for name in self.types}
-        if self.line_end in {"line_feed", "nel"} and self.has_bytes and (len(lengths) > 1 or tables):
+            raise finding_about_key(("length",), message)
+        lengths = {self.record_length(name) for name in self.types}
+        if self.line_end in {"line_feed", "nel"} and self.has_byte_columns and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
-        named = [table.name for table in self.layouts[self.type_to_read].tables] if self.layouts else []
-        if self.table_of_rows is not None and self.table_of_rows not in named:
+        named = (
+            [table.name for table in self.copybook_layouts[self.type_to_read].tables] if self.copybook_layouts else []
+        )
+        if self.row_table_name is not None and self.row_table_name not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
-            raise finding_at(("copybook", "rows"), f"there is no table {self.table_of_rows}; {told}")
+            raise finding_about_key(("copybook", "rows"), f"there is no table {self.row_table_name}; {told}")
 
     def _check_type_codes(self) -> None:
         for name, kind in self.types.items():
@@ -282,11 +291,11 @@ class FixedWidthFormat(FileLayout):
             except UnicodeEncodeError:
                 if not kind.otherwise:
                     message = f"its code has characters that {self.encoding} has not"
-                    raise finding_at(("record_types", name), message) from None
+                    raise finding_about_key(("record_types", name), message) from None
 
     @property
     def _varying_tables(self) -> list[Table]:
-        every = (table for layout in self.layouts.values() for table in layout.tables)
+        every = (table for layout in self.copybook_layouts.values() for table in layout.tables)
         return [table for table in every if self.tables_are_counted and table.counter]
 
     @property
@@ -295,11 +304,11 @@ class FixedWidthFormat(FileLayout):
         return self.copybook is not None and self.copybook.tables == "counted"
 
     @property
-    def table_of_rows(self) -> str | None:
+    def row_table_name(self) -> str | None:
         return self.copybook.rows if self.copybook else None
 
     @cached_property
-    def has_bytes(self) -> bool:
+    def has_byte_columns(self) -> bool:
         return any(column.usage for kind in self.types.values() for column in kind.columns.values())
 
     def _check_types(self, types: Mapping[str, FixedRecordType]) -> None:
@@ -308,13 +317,17 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
             if self.type_code_place and len(kind.code or name) > self.type_code_place.length and not kind.otherwise:
-                raise finding_at(
+                raise finding_about_key(
                     ("record_types", name), f"its code is longer than {self.type_code_place.length} characters"
                 )
             for column in (*kind.counts, *kind.sums):
                 if kind.columns[column].decimals is None:
-                    raise finding_at(("record_types", name, "columns", column), "states a number: declare decimals")
+                    raise finding_about_key(
+                        ("record_types", name, "columns", column), "states a number: declare decimals"
+                    )
             for column, of in kind.sums.items():
                 summed, _, what = of.partition(".")
                 if types[summed].columns[what].decimals is None:
-                    raise finding_at(("record_types", name, "sums", column), f"{of} is not a number: declare decimals")
+                    raise finding_about_key(
+                        ("record_types", name, "sums", column), f"{of} is not a number: declare decimals"
+                    )

@@ -10,29 +10,34 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
-from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
-from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.original_bytes import bytes_of_lines
-from crossdock.reading.formats.parallel_map import prefetched
-from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import field_places, type_code_of, types_with_prefixes
-from crossdock.reading.formats.text_decoding import (
+from crossdock.reading.formats.binary_records import (
+    columns_of_table_rows,
+    read_binary_records,
+    read_hex_cells_at_lines,
+    table_read_as_rows,
+)
+from crossdock.reading.formats.decoding_into_record_pieces import (
     Block,
     DecodingError,
     Piece,
     Prepare,
-    as_text,
+    decode_up_to_invalid_byte,
     decoded_pieces,
     lacks_last_row_end,
     split_piece,
 )
+from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
+from crossdock.reading.formats.format_reader import FormatReader
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.formats.parallel_map import map_in_parallel
+from crossdock.reading.formats.polars_parser import MAX_CELLS
+from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_type_declarations import ancestor_types_with_prefixes, field_places, type_code_of
 from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 
@@ -52,7 +57,7 @@ def read_fixed_width(
     if layout.is_binary:
         yield from read_binary_records(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
         return
-    with open_stream(path, name=name) as stream:
+    with open_and_unpack_gzip(path, name=name) as stream:
         counted = leniencies if leniencies is not None else Leniencies()
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
         first = next(cut, None)
@@ -68,7 +73,7 @@ def read_fixed_width(
             for piece in cut:
                 yield from file.small_pieces(piece)
 
-        yield from chosen_rows(prefetched(file.frames, bodies()), hierarchy, batch_rows)
+        yield from check_and_select_rows(map_in_parallel(file.frames_by_record_type, bodies()), hierarchy, batch_rows)
 
 
 class _FixedWidthRows:
@@ -105,7 +110,7 @@ class _FixedWidthRows:
         else:
             yield from split_piece(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
-    def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
+    def frames_by_record_type(self, piece: Piece) -> dict[str, pl.DataFrame]:
         lines, error = self._lines.split_lines(piece)
         found = {name: self._checked_cells(name, part) for name, part in self._grouped_by_type(lines).items()}
         if error:
@@ -132,7 +137,7 @@ class _FixedWidthRows:
         return {str(name): part for (name,), part in parts.items()}
 
     def _checked_cells(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
-        lines = self._fit_line_lengths(lines, self._layout.length_of(name))
+        lines = self._fit_line_lengths(lines, self._layout.record_length(name))
         odd = self._odd[name]
         if odd:
             found = lines.select(pl.any_horizontal(is_odd for _, _, is_odd in odd).any()).item()
@@ -209,26 +214,26 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
         return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
 
-    def bytes_at(
+    def hex_cells_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, Mapping[str, str]]:
-        if not layout.is_binary or layout.table_of_rows is not None:
+        if not layout.is_binary or layout.row_table_name is not None:
             return {}
-        return bytes_of_cells(path, layout, lines, name=name)
+        return read_hex_cells_at_lines(path, layout, lines, name=name)
 
-    def raw_at(
+    def record_bytes_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         if layout.line_end != "line_feed" or layout.is_binary:
             return {}
         return bytes_of_lines(path, lines, layout.encoding, None, name=name)
 
-    def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
         found = dict(field_places(layout.type_to_read, layout.types))
-        for kind, of in types_with_prefixes(layout.type_to_read, layout.types):
+        for kind, of in ancestor_types_with_prefixes(layout.type_to_read, layout.types):
             found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
-        return found if layout.table_of_rows is None else row_columns(row_table(layout), found)
+        return found if layout.row_table_name is None else columns_of_table_rows(table_read_as_rows(layout), found)
 
 
 _NEL = "\x85".encode()
@@ -255,7 +260,7 @@ class RecordLines:
 
     def split_lines(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
         """Return the lines of *piece* up to the first that is not text, with `LINE`, and the error of that one."""
-        text, fault = as_text(piece, None)
+        text, fault = decode_up_to_invalid_byte(piece, None)
         self._check_characters(piece, text)
         if self._crlf and text:
             self._check_line_ends(piece, text)

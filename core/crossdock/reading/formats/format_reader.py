@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.records import LINE
 
 
@@ -56,7 +56,7 @@ class FormatReader(ABC, Generic[L]):
             RefusedError: While iterating, at the first deviation from *layout*, with file and line.
         """
 
-    def rows_at(self, path: Openable, layout: L, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
+    def rows_at_lines(self, path: Openable, layout: L, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
         """Yield the rows that begin at *lines* (ascending) of a file that `rows` has read to its end."""
         wanted = pl.Series(lines, dtype=pl.UInt64)
         if not len(wanted):
@@ -71,7 +71,7 @@ class FormatReader(ABC, Generic[L]):
         """Return whether a file may have been cut unnoticed: its format marks no end, and the last row has none."""
         return False
 
-    def bytes_at(
+    def hex_cells_at_lines(
         self,
         path: Openable,  # noqa: ARG002  for subclasses
         layout: L,  # noqa: ARG002
@@ -82,7 +82,7 @@ class FormatReader(ABC, Generic[L]):
         """Return the bytes of cells in hexadecimal, by line and column, for binary rows at *lines* that were read."""
         return {}
 
-    def raw_at(
+    def record_bytes_at_lines(
         self,
         path: Openable,  # noqa: ARG002  for subclasses
         layout: L,  # noqa: ARG002
@@ -94,5 +94,5 @@ class FormatReader(ABC, Generic[L]):
         return {}
 
     @abstractmethod
-    def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
         """Describe for people where the cells *names* of the record on *line* are."""

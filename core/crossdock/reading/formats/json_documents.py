@@ -12,15 +12,15 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames_of_objects
+from crossdock.reading.formats.json_lines import CHUNK_BYTES, frames_of_objects, read_and_check_first_block
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
-from crossdock.values.config_models import finding_at
-from crossdock.values.json_paths import MISSING, is_pointer, member, member_name
+from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.json_paths import MISSING, is_pointer, member, unescaped_pointer_part
 
 MAX_MEMBERS = 10_000
 """Members of an object around the records: their names are kept, to refuse repeated ones."""
@@ -50,7 +50,7 @@ def checked_path(text: str) -> str:
 def path_names(path: str) -> tuple[str, ...]:
     """Return the names of members on a dotted path or JSON pointer, from the outermost one."""
     if path.startswith("/"):
-        return tuple(map(member_name, path.split("/")[1:]))
+        return tuple(map(unescaped_pointer_part, path.split("/")[1:]))
     return tuple(path.split(".")) if path else ()
 
 
@@ -76,7 +76,7 @@ class JsonFormat(FileLayout):
     def _check_count_is_outside(self) -> Self:
         records = path_names(self.records)
         if self.count is not None and path_names(self.count)[: len(records)] == records:
-            raise finding_at(("count",), "must be outside of the records")
+            raise finding_about_key(("count",), "must be outside of the records")
         return self
 
 
@@ -89,10 +89,10 @@ class JsonReader(FormatReader[JsonFormat]):
         self, path: Openable, layout: JsonFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
-        with open_stream(path, name=name) as stream:
+        with open_and_unpack_gzip(path, name=name) as stream:
             yield from frames_of_objects(_Document(stream, layout, name).records(), batch_rows)
 
-    def places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return dict.fromkeys(names, f"record {line}")
 
@@ -107,12 +107,12 @@ class _Document:
         self._text, self._at, self._is_ended = "", 0, False
         self._lines, self._column = 0, 0  # before the window
         self._number, self._stated = 0, MISSING
-        self._add_to_window(first_block(stream, file))
+        self._add_to_window(read_and_check_first_block(stream, file))
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield number and canonical text of each record; what follows the list is read, too."""
         yield from self._records_below(0)
-        if self._next_character():
+        if self._peek_after_blanks():
             self._refuse("text follows the end of the document", "If each line is an object, it is kind: json_lines.")
         if self._layout.count is not None:
             if type(self._stated) is not int:
@@ -127,7 +127,7 @@ class _Document:
             return
         wanted, seen = self._path[depth], set[str]()
         self._enter_container("{", "an object", depth)
-        is_more = self._next_character() != "}"
+        is_more = self._peek_after_blanks() != "}"
         while is_more:
             name = self._read_member_name()
             if name in seen:
@@ -138,8 +138,8 @@ class _Document:
             if name == wanted:
                 yield from self._records_below(depth + 1)
             else:
-                self._skip_member(depth, name)
-            is_more = self._after_value("}")
+                self._skip_member_or_read_count(depth, name)
+            is_more = self._take_comma_or_end("}")
         if not seen:
             self._take_mark("}")
         if wanted not in seen:
@@ -148,29 +148,29 @@ class _Document:
 
     def _list_elements(self) -> Iterator[tuple[int, str]]:
         self._enter_container("[", "a list", len(self._path))
-        if self._next_character() == "]":
+        if self._peek_after_blanks() == "]":
             self._take_mark("]")
             return
         is_more = True
         while is_more:
             self._number += 1
             if not self._text.startswith("{", self._at):
-                self._refuse_no_object()
+                self._refuse_record_without_object()
             value = self._read_value()
             yield self._number, exact_json.dumps(value).decode()
             found = _next(self._text, self._at)
             if found is not None and found.end() < len(self._text):
                 self._at, is_more = found.end(), found[1] == ","
             else:
-                is_more = self._after_value("]")
+                is_more = self._take_comma_or_end("]")
 
-    def _refuse_no_object(self) -> NoReturn:
+    def _refuse_record_without_object(self) -> NoReturn:
         line, column = self._line_and_column(self._at)
         self._read_value()
         message, hint = f"record {self._number:,} is not an object", "Each element of the list must be an object."
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
-    def _skip_member(self, depth: int, name: str) -> None:
+    def _skip_member_or_read_count(self, depth: int, name: str) -> None:
         value = self._read_value()
         if self._count[: depth + 1] == (*self._path[:depth], name):
             for inner in self._count[depth + 1 :]:
@@ -178,34 +178,34 @@ class _Document:
             self._stated = value
 
     def _read_member_name(self) -> str:
-        if self._next_character() != '"':
-            self._refuse_or_cut("is not JSON: expecting the name of a member in double quotes")
+        if self._peek_after_blanks() != '"':
+            self._refuse_wrong_or_truncated_text("is not JSON: expecting the name of a member in double quotes")
         name = self._read_value()
         self._take_mark(":")
-        self._next_character()
+        self._peek_after_blanks()
         return str(name)
 
     def _enter_container(self, mark: str, what: str, depth: int) -> None:
-        if (found := self._next_character()) != mark and found:
+        if (found := self._peek_after_blanks()) != mark and found:
             place = ".".join(self._path[:depth]) or "the document"
             self._refuse(f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items.")
         self._take_mark(mark)
-        self._next_character()
+        self._peek_after_blanks()
 
-    def _after_value(self, end: str) -> bool:
-        if self._next_character() == end:
+    def _take_comma_or_end(self, end: str) -> bool:
+        if self._peek_after_blanks() == end:
             self._take_mark(end)
             return False
         self._take_mark(",")
-        self._next_character()
+        self._peek_after_blanks()
         return True
 
     def _take_mark(self, mark: str) -> None:
-        if self._next_character() != mark:
-            self._refuse_or_cut(f"is not JSON: expecting {mark}")
+        if self._peek_after_blanks() != mark:
+            self._refuse_wrong_or_truncated_text(f"is not JSON: expecting {mark}")
         self._at += 1
 
-    def _next_character(self) -> str:
+    def _peek_after_blanks(self) -> str:
         """Pass over blanks, and return the next character, or no text at the end of the file."""
         while True:
             found = _blanks(self._text, self._at)
@@ -223,7 +223,7 @@ class _Document:
                 if self._text.startswith(("{", "[", '"'), self._at):
                     return self._read_long_value()
                 if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
-                    self._refuse_or_cut(f"is not JSON: {error.msg}")
+                    self._refuse_wrong_or_truncated_text(f"is not JSON: {error.msg}")
             except ValueError as error:
                 self._refuse(f"is not JSON: {error}", _HINT)
             else:
@@ -242,7 +242,7 @@ class _Document:
                 pass
             end = _end_of_value(self._text, self._at)
             if end is None and self._is_ended:
-                self._refuse_cut()
+                self._refuse_truncated_file()
         try:
             value = exact_json.loads(self._text[self._at : end])
         except JSONDecodeError as error:
@@ -263,7 +263,7 @@ class _Document:
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             if not block:
-                self._refuse_cut()
+                self._refuse_truncated_file()
             line = self._line_and_column(len(self._text))[0] + error.object[: error.start].count(b"\n")
             hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
             raise RefusedError(
@@ -281,12 +281,12 @@ class _Document:
         begin = self._text.rfind("\n", 0, at) + 1
         return line, at - begin + 1 + (0 if begin else self._column)
 
-    def _refuse_or_cut(self, message: str) -> NoReturn:
+    def _refuse_wrong_or_truncated_text(self, message: str) -> NoReturn:
         if self._at == len(self._text):  # only at the end of the file
-            self._refuse_cut()
+            self._refuse_truncated_file()
         self._refuse(message, _HINT)
 
-    def _refuse_cut(self) -> NoReturn:
+    def _refuse_truncated_file(self) -> NoReturn:
         self._refuse("the file ends before its document does", _CUT, len(self._text))
 
     def _refuse(self, message: str, hint: str, at: int | None = None) -> NoReturn:

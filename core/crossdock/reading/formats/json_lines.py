@@ -9,12 +9,12 @@ from typing import Literal
 import polars as pl
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES, lacks_last_row_end
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.original_bytes import bytes_of_lines
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, lacks_last_row_end
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE
@@ -45,20 +45,20 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
-        with open_stream(path, name=name) as stream:
+        with open_and_unpack_gzip(path, name=name) as stream:
             yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
 
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
         return lacks_last_row_end(path, "utf-8", None)
 
-    def raw_at(
+    def record_bytes_at_lines(
         self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
         return bytes_of_lines(path, lines, "utf-8", None, name=name)
 
-    def places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return dict.fromkeys(names, f"line {line}")
 
@@ -77,7 +77,7 @@ def frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> It
         yield _frame(texts, lines)
 
 
-def first_block(stream: Readable, name: str) -> bytes:
+def read_and_check_first_block(stream: Readable, name: str) -> bytes:
     """Return the first bytes of a file of JSON without its byte order mark; another kind of file is refused."""
     block = stream.read(CHUNK_BYTES)
     if not block:
@@ -100,7 +100,7 @@ def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
 def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
     number, blank = 1, 0
     for lines in _blocks_of_lines(stream, name):
-        texts = None if blank else exact_json.canonical_objects(lines)
+        texts = None if blank else exact_json.canonical_object_texts(lines)
         if texts is not None:
             yield from enumerate(texts, number)
         else:
@@ -133,7 +133,7 @@ def _canonical_object(line: bytes, where: str) -> str:
 
 
 def _blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
-    block = first_block(stream, name)
+    block = read_and_check_first_block(stream, name)
     rest, number = b"", 1
     while block:
         *whole, rest = (rest + block).split(b"\n")

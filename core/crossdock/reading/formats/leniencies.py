@@ -58,15 +58,15 @@ class FittingCells(Struct, frozen=True):
     long_lines: LongLines | None
     leniencies: Leniencies
 
-    def fitted(self, cells: list[str], width: int) -> list[str]:
+    def pad_or_cut_cells(self, cells: list[str], width: int) -> list[str]:
         if len(cells) < width and self.short_lines == "pad":
             self.leniencies.add("short", 1)
             return cells + [""] * (width - len(cells))
-        if len(cells) > width and (self.long_lines == "drop" or (self.may_be_cut and not any(cells[width:]))):
+        if len(cells) > width and (self.long_lines == "drop" or (self.allows_long_lines and not any(cells[width:]))):
             self.leniencies.add("long", 1)
             return cells[:width]
         return cells
 
     @property
-    def may_be_cut(self) -> bool:
+    def allows_long_lines(self) -> bool:
         return self.long_lines not in {None, "refuse"}

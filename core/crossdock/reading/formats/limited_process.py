@@ -1,6 +1,7 @@
 """Processes with limits of memory and time, for readers that allocate what a file declares, or that end the process.
 
-Such a process runs one module, whose `main` calls `serve`; it imports quickly and writes answers of one line each.
+Such a process runs one module, whose `main` calls `answer_request_within_limits`; it imports quickly and writes answers
+of one line each.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class ReaderTask(Struct, frozen=True):
     """What runs in a process of its own.
 
     Attributes:
-        module: One of `crossdock.reading.formats`, with a function ``main`` that calls `serve`.
+        module: One of `crossdock.reading.formats`, with a function ``main`` that calls `answer_request_within_limits`.
         reader: What it is in errors, such as "the reader of sheets".
         damaged: The hint if it fails at a file.
         too_much: The hint if a file takes more than the limits.
@@ -161,7 +162,7 @@ def answer_line(text: str, *, too_much: str) -> bytes:
     return text.encode() + b"\n"
 
 
-def serve(answers: Callable[[BinaryIO, Any], Iterator[bytes]]) -> None:
+def answer_request_within_limits(answers: Callable[[BinaryIO, Any], Iterator[bytes]]) -> None:
     """Write what *answers* yields for the file and the request of this process: lines, and bytes that they announce."""
     request = json.loads(sys.argv[2])
     _set_limits(request["memory"], request["seconds"])

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.doubles import NUMBER, is_rounded, stored_double
+from crossdock.reading.formats.floating_point_precision import NUMBER, loses_digits_as_double, parse_double
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_check import (
     cell_name,
     max_unpacked_bytes,
     no_sheet_error,
     opened_archive,
-    parse_part,
+    parse_xml_part,
 )
 
 _KIND = b"application/vnd.oasis.opendocument.spreadsheet"
@@ -71,7 +71,7 @@ def read_ods_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> I
         if _CONTENT not in names:
             raise CellError("a part of the file is missing", "", "It is damaged: fetch it again.")
         content = _SheetContent(sheet, rows.write, most=max_unpacked_bytes(file.seek(0, 2)), finds_errors=finds_errors)
-        parse_part(archive, _CONTENT, content.start, content.end, content.text)
+        parse_xml_part(archive, _CONTENT, content.start, content.end, content.text)
         yield content.sheet_facts()
         rows.seek(0)
         yield from (line.decode().rstrip("\n") for line in rows)
@@ -98,7 +98,7 @@ class _SheetContent:
             f"{_TABLE}shapes": self._ignore_element,
             f"{_TABLE}table-row": self._start_row,
             f"{_TABLE}table-cell": self._start_cell,
-            f"{_TABLE}covered-table-cell": self._start_covered,
+            f"{_TABLE}covered-table-cell": self._start_covered_cell,
             f"{_OFFICE}annotation": self._ignore_element,
             f"{_TEXT}p": self._start_paragraph,
             f"{_TEXT}h": self._start_paragraph,
@@ -107,10 +107,10 @@ class _SheetContent:
             f"{_TEXT}line-break": lambda _: self._texts.append("\n"),
         }
         self._values: dict[str, Callable[[str], Any]] = {
-            _NUMBER: self._number,
+            _NUMBER: self._parse_number,
             f"{_OFFICE}date-value": _iso_date,
             f"{_OFFICE}time-value": _time_text,
-            f"{_OFFICE}boolean-value": self._boolean,
+            f"{_OFFICE}boolean-value": self._parse_boolean,
             f"{_OFFICE}string-value": str,
         }
         self._ends: dict[str, Callable[[], object]] = {
@@ -194,7 +194,7 @@ class _SheetContent:
         for _ in range(self._row_repeats):
             self._write(line)
 
-    def _start_covered(self, attributes: Mapping[str, str]) -> None:
+    def _start_covered_cell(self, attributes: Mapping[str, str]) -> None:
         place = self._row, self._column
         self._merged.setdefault(self._row, (place, place))
         self._start_cell(attributes)
@@ -260,14 +260,14 @@ class _SheetContent:
             return False
         return shown in _ERRORS or (attributes.get(_NUMBER) in {"0", "NaN"} and bool(_SHOWN_ERROR.match(shown)))
 
-    def _number(self, text: str) -> Any:
+    def _parse_number(self, text: str) -> Any:
         if not NUMBER.fullmatch(text):
             self._refuse("no number", _ASK)
-        if is_rounded(text):
+        if loses_digits_as_double(text):
             self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
-        return stored_double(text)
+        return parse_double(text)
 
-    def _boolean(self, text: str) -> bool:
+    def _parse_boolean(self, text: str) -> bool:
         if text.lower() not in {"true", "false"}:
             self._refuse("neither true nor false", _ASK)
         return text.lower() == "true"

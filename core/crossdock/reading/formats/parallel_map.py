@@ -14,7 +14,7 @@ R = TypeVar("R")
 _THREADS = 2  # polars uses more cores itself; more threads cost memory
 
 
-def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
+def map_in_parallel(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
     """Yield the results of *work* in order, with threads ahead of the caller. Exceptions follow all earlier results."""
     first = list(islice(items, 1))
     failure: Exception | None = None

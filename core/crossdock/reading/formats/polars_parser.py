@@ -22,9 +22,9 @@ import polars as pl
 from msgspec import Struct
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.column_name_checks import names_to_match
+from crossdock.reading.formats.column_name_checks import names_that_identify_header
+from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_piece
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.reading.formats.text_decoding import Piece, count_byte, split_piece
 from crossdock.values.records import LINE, cells_named, column_named, columns_named
 
 MAX_CELLS = 1 << 19
@@ -129,7 +129,7 @@ class PolarsParser:
         return False
 
     def _has_header_or_trailer(self, frame: pl.DataFrame) -> bool:
-        if _rows_that_begin_with(frame, names_to_match(self._names)).height:
+        if _rows_that_begin_with(frame, names_that_identify_header(self._names)).height:
             return True
         if self._never is None:
             return False

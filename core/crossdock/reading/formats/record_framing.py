@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
 from crossdock.reading.wrappers.wrapper import Readable
 
 _CHUNK_BYTES = 1 << 20
@@ -81,7 +81,7 @@ class ByteStream:
         self._data, self._at = b"".join(parts), 0
 
 
-def fixed_records(stream: ByteStream, length: int, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
+def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
     """Yield records of *length* bytes, each followed by one of *ends*, the same in the whole file."""
     end = b""
     while data := stream.take(length):
@@ -98,7 +98,7 @@ def fixed_records(stream: ByteStream, length: int, ends: Sequence[bytes]) -> Ite
         yield offset, data
 
 
-def ended_records(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
+def records_with_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
     """Yield what is before each end of line: the last of *ends*, or in the whole file the first, which ends with it."""
     plain, has_return = ends[-1], None
     while stream.peek(1):
@@ -115,13 +115,13 @@ def ended_records(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedR
         yield offset, data
 
 
-def described_records(stream: ByteStream) -> Iterator[FramedRecord]:
+def records_with_descriptor_words(stream: ByteStream) -> Iterator[FramedRecord]:
     """Yield records that follow a record descriptor word each."""
     while word := stream.take(_WORD):
-        yield _record_after_word(stream, word, None)
+        yield _record_after_descriptor_word(stream, word, None)
 
 
-def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
+def records_in_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
     """Yield the records of blocks, which begin with a block descriptor word each."""
     while word := stream.take(_WORD):
         offset = stream.offset - len(word)
@@ -133,33 +133,36 @@ def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
             stream.refuse(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
         end = offset + size
         while stream.offset < end:
-            yield _record_after_word(stream, stream.take(_WORD), end)
+            yield _record_after_descriptor_word(stream, stream.take(_WORD), end)
 
 
-def _record_after_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
+def _record_after_descriptor_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
     stream.record += 1
     offset, size = stream.offset, int.from_bytes(word[:2], "big")
     if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
-        _refuse_word(stream, word, offset - len(word), size)
+        _refuse_descriptor_word(stream, word, offset - len(word), size)
     data = stream.take(size - _WORD)
     if len(data) < size - _WORD:
-        states = f"{_word_text(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} follow"
+        states = (
+            f"{_descriptor_word_text(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} "
+            "follow"
+        )
         stream.refuse(states, offset - _WORD)
     return offset, data
 
 
-def _refuse_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoReturn:
+def _refuse_descriptor_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoReturn:
     if len(word) < _WORD:
         stream.refuse("the file ends in the middle of a record descriptor word", offset)
     if size > _WORD and word[3] == 0 and word[2] in _SPANNED:
         hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
-        stream.refuse(f"{_word_text(word)} is that of a segment of a spanned record", offset, hint)
+        stream.refuse(f"{_descriptor_word_text(word)} is that of a segment of a spanned record", offset, hint)
     if size < _WORD or word[2:] != b"\0\0":
         stream.refuse(f"X'{word.hex().upper()}' is not a record descriptor word", offset, _WORDS)
-    stream.refuse(f"{_word_text(word)} states a record beyond the end of its block", offset, _WORDS)
+    stream.refuse(f"{_descriptor_word_text(word)} states a record beyond the end of its block", offset, _WORDS)
 
 
-def _word_text(word: bytes) -> str:
+def _descriptor_word_text(word: bytes) -> str:
     return f"the record descriptor word X'{word.hex().upper()}'"
 
 

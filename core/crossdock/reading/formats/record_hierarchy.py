@@ -9,17 +9,17 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import ControlTotals, first_line_after
-from crossdock.reading.formats.record_types import RecordType, all_columns, ancestors
+from crossdock.reading.formats.record_type_declarations import RecordType, ancestors, columns_with_ancestors
 from crossdock.values.records import LINE
 
 
-def chosen_rows(
+def check_and_select_rows(
     parts: Iterator[Mapping[str, pl.DataFrame]], hierarchy: RecordHierarchy, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
     for frames in parts:
-        for rows in hierarchy.rows(frames):
+        for rows in hierarchy.check_and_select_records(frames):
             yield from rows.iter_slices(batch_rows)
-    hierarchy.check_end()
+    hierarchy.check_last_record_and_totals()
     if not hierarchy.count:
         yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.names, pl.String()), LINE: pl.UInt64()})
 
@@ -37,25 +37,25 @@ class RecordHierarchy:
         self._first = next((each for each, kind in types.items() if kind.once == "first"), None)
         self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
         self._begun, self._ended_at, self._end = False, 0, 0
-        self.names = all_columns(chosen, types)
+        self.names = columns_with_ancestors(chosen, types)
         self.count = 0
 
-    def rows(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def check_and_select_records(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
         if not self._is_plain:
             self._check_first_and_last(frames)
             frames = self._with_parents(frames)
         for totals in self._totals:
-            totals.add(frames)
+            totals.add_records_and_compare_totals(frames)
         if (found := frames.get(self._chosen)) is not None:
             self.count += found.height
             yield found[[*self.names, LINE]]
 
-    def check_end(self) -> None:
+    def check_last_record_and_totals(self) -> None:
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
             self._refuse(f"the last record is not of the type {self._last}", self._end, hint)
         for totals in self._totals:
-            totals.check_end(self._end)
+            totals.compare_totals_at_end(self._end)
 
     def _check_first_and_last(self, frames: Mapping[str, pl.DataFrame]) -> None:
         lines = {name: frame[LINE] for name, frame in frames.items() if frame.height}

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.doubles import exact_text
+from crossdock.reading.formats.floating_point_precision import exact_number_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_refusals
@@ -90,10 +90,10 @@ def read_sheet(
         file.seek(0)
         refuse_other_than_sheet(file.read(HEAD), name=name)
         counted = Leniencies() if leniencies is None else leniencies
-        yield from _frames(file, layout, name, batch_rows, counted)
+        yield from _read_chosen_sheets(file, layout, name, batch_rows, counted)
 
 
-def _frames(
+def _read_chosen_sheets(
     file: BinaryIO, layout: SheetFormat, name: str, batch_rows: int, leniencies: Leniencies
 ) -> Iterator[pl.DataFrame]:
     is_all, before = layout.sheet == _ALL, 0
@@ -191,7 +191,7 @@ class _Sheet:
                 return cell.isoformat()
             case timedelta():
                 return _duration_text(cell)
-        if (text := exact_text(cell)) is None:
+        if (text := exact_number_text(cell)) is None:
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
         return text
@@ -216,6 +216,6 @@ class SheetReader(FormatReader[SheetFormat]):
     ) -> Iterator[pl.DataFrame]:
         return read_sheet(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
-    def places(self, layout: SheetFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: SheetFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return {name: cell_name(line, number) for number, name in enumerate(names, 1)}

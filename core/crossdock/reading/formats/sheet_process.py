@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from msgspec import Struct
 
 from crossdock.errors import ConfigError
-from crossdock.reading.formats.limited_process import CellError, Limits, ReaderTask, answer_line, running_task, serve
+from crossdock.reading.formats.limited_process import (
+    CellError,
+    Limits,
+    ReaderTask,
+    answer_line,
+    answer_request_within_limits,
+    running_task,
+)
 from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
-from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
-from crossdock.reading.formats.xlsx_check import check_cells, check_parts, no_sheet_error
+from crossdock.reading.formats.xlsb_merged_cells import read_merged_cells
+from crossdock.reading.formats.xlsx_check import check_cells_and_find_zeros, no_sheet_error, verify_archive_parts
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -97,7 +104,7 @@ def _encoded_cell(cell: Any) -> list[Any]:
 
 
 def main() -> None:
-    serve(_answer_request)
+    answer_request_within_limits(_answer_request)
 
 
 def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
@@ -108,7 +115,7 @@ def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
 
 
 def _read_workbook(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
-    check_parts(file)
+    verify_archive_parts(file)
     if is_ods(file):
         yield from read_ods_sheet(file, sheet, finds_errors=finds_errors)
     else:
@@ -123,9 +130,9 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
         workbook = CalamineWorkbook.from_filelike(file)
         visible = _visible_sheets(workbook)
         title = _sheet_title(workbook, visible, sheet)
-        zeros = _check_cells(file, title, finds_errors=finds_errors)
+        zeros = _check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
         found = workbook.get_sheet_by_name(title)
-        merged = found.merged_cell_ranges or merged_in_xlsb(file, title)
+        merged = found.merged_cell_ranges or read_merged_cells(file, title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
     except (CalamineError, OSError) as error:
@@ -135,9 +142,9 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
     yield from _rows_with_shown_zeros(found, zeros if shows_zeros else None)
 
 
-def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+def _check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
     try:
-        zeros = check_cells(file, title, finds_errors=finds_errors)
+        zeros = check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
     except CellError as error:
         raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
     if zeros is None and finds_errors:
@@ -152,7 +159,7 @@ def _rows_with_shown_zeros(sheet: CalamineSheet, zeros: ShownZeros | None) -> It
     for row, cells in enumerate(sheet.iter_rows(), 1):
         found = before + cells
         if zeros:
-            zeros.apply(row, found)
+            zeros.restore_leading_zeros(row, found)
         yield found
 
 

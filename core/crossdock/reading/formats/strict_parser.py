@@ -89,7 +89,7 @@ class StrictParser:
             if not re.search(f"(?:^|{re.escape(self.delimiter)}) *{re.escape(self.quote or '')}", text, re.MULTILINE):
                 hint += " If no field is ever quoted, and quotes are ordinary characters, declare quote: null."
             message = f"field {field + 1} contains a quote, but does not begin with one"
-            self.refuse(message, line, _column_at(text, stop.start()), hint=hint)
+            self.refuse(message, line, _column_in_line(text, stop.start()), hint=hint)
         return text[start : stop.start()], stop.start()
 
     def _parse_quoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
@@ -100,12 +100,15 @@ class StrictParser:
             end = text.find(quote, end + 2)
         if end < 0:
             self.refuse(
-                f"the quote that opens field {field + 1} is never closed", line, _column_at(text, start), hint=_DOUBLE
+                f"the quote that opens field {field + 1} is never closed",
+                line,
+                _column_in_line(text, start),
+                hint=_DOUBLE,
             )
         cell, end = text[start + 1 : end].replace(quote * 2, quote), end + 1
         if end < len(text) and not text.startswith((self.delimiter, "\n", "\r\n"), end):
             message = f"text follows the closing quote of field {field + 1}, which was opened in line {line}"
-            self.refuse(message, line + cell.count("\n"), _column_at(text, end), hint=_DOUBLE)
+            self.refuse(message, line + cell.count("\n"), _column_in_line(text, end), hint=_DOUBLE)
         return cell, end
 
     def _check_characters(self, text: str, start: int, end: int, line: int) -> None:
@@ -121,8 +124,8 @@ class StrictParser:
                 "a byte order mark inside the file",
                 "Were files joined? Ask the sender to send them separately.",
             )
-        self.refuse(found, line + text.count("\n", start, odd.start()), _column_at(text, odd.start()), hint=hint)
+        self.refuse(found, line + text.count("\n", start, odd.start()), _column_in_line(text, odd.start()), hint=hint)
 
 
-def _column_at(text: str, at: int) -> int:
+def _column_in_line(text: str, at: int) -> int:
     return at - text.rfind("\n", 0, at)

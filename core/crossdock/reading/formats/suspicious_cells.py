@@ -79,7 +79,7 @@ def suspicious_cells(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Su
             yield Suspicion(name, damage, cells.height, cells[LINE][0])
 
 
-def columns_with_lost_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
+def lost_zero_warnings(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
     """Yield the *columns* whose numbers nearly all have the same length, with a few shorter ones."""
     for name in columns:
         cells = cells_named(frame, name)

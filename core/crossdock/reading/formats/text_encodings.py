@@ -21,7 +21,7 @@ FILLER = "\ufdd0"
 """Replaces each byte of a character after its first one. Unicode has no character with this number."""
 
 
-def known_encoding(name: str) -> str:
+def check_encoding_name(name: str) -> str:
     """Return *name* if Python knows it as a character encoding. Otherwise raise ValueError with the nearest name."""
     try:
         module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
@@ -37,7 +37,7 @@ def known_encoding(name: str) -> str:
     raise ValueError(f"is not a character encoding that Python knows; {advice}")
 
 
-def has_no_shifts(name: str) -> bool:
+def has_no_shift_codes(name: str) -> bool:
     return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
 
 

@@ -39,6 +39,6 @@ class WholeFileReader(FormatReader[WholeFileFormat]):
         row = {"name": [file.name], "stem": [file.stem], "text": [text], LINE: [1]}
         yield pl.DataFrame(row, schema_overrides={LINE: pl.UInt64})
 
-    def places(self, layout: WholeFileFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: WholeFileFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout, line
         return dict.fromkeys(names, "the file")

@@ -20,7 +20,7 @@ _BUFFER = 1 << 16
 Range = tuple[tuple[int, int], tuple[int, int]]
 
 
-def merged_in_xlsb(file: BinaryIO, title: str) -> list[Range]:
+def read_merged_cells(file: BinaryIO, title: str) -> list[Range]:
     """Return the first and the last of merged cells, as row and column from 0. A file that is not xlsb has none."""
     if not zipfile.is_zipfile(file):
         return []
@@ -29,7 +29,7 @@ def merged_in_xlsb(file: BinaryIO, title: str) -> list[Range]:
             return []
         relations = [
             relation
-            for relation, name in map(_relation_and_name, _records_of_type(archive, _WORKBOOK, _SHEET))
+            for relation, name in map(_sheet_relation_and_name, _records_of_type(archive, _WORKBOOK, _SHEET))
             if name == title
         ]
         part = part_of_relation(archive, _RELATIONS, relations)
@@ -44,7 +44,7 @@ def _uint32_at(record: bytes, place: int) -> int:
     return int.from_bytes(record[place : place + 4], "little")
 
 
-def _relation_and_name(record: bytes) -> tuple[str, str]:
+def _sheet_relation_and_name(record: bytes) -> tuple[str, str]:
     """Return the relation and the name of a sheet, each of which follows its length."""
     name = 12 + 2 * _uint32_at(record, 8)
     end = name + 4 + 2 * _uint32_at(record, name)

@@ -16,7 +16,7 @@ from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from crossdock.reading.formats.doubles import NUMBER, is_rounded
+from crossdock.reading.formats.floating_point_precision import NUMBER, loses_digits_as_double
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, parse_number_format
 
@@ -57,13 +57,13 @@ def max_unpacked_bytes(packed: int) -> int:
     return min(MAX_UNPACKED, max(_FREE_BYTES, _MAX_EXPANSION * packed))
 
 
-def check_parts(file: BinaryIO) -> None:
+def verify_archive_parts(file: BinaryIO) -> None:
     """Unpack all parts of a zip archive, within limits, to verify their checksums. Other files are skipped."""
     file.seek(0)
     if file.read(2) != b"PK":
         return
     total, packed = 0, file.seek(0, 2)
-    _check_directory(file, packed)
+    _check_part_list_length(file, packed)
     with opened_archive(file) as archive:
         names = archive.namelist()
         if len({name.lower() for name in names}) != len(names):
@@ -76,7 +76,7 @@ def check_parts(file: BinaryIO) -> None:
                     raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
 
 
-def _check_directory(file: BinaryIO, size: int) -> None:
+def _check_part_list_length(file: BinaryIO, size: int) -> None:
     """Check the length of the list of parts, which its readers hold in memory (APPNOTE.TXT, 4.3.16)."""
     file.seek(max(0, size - _END_BYTES - 0xFFFF))
     _, found, end = file.read().rpartition(_END)
@@ -84,7 +84,7 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise CellError("is a zip archive of too many parts", "", "No program writes such sheets: do not use it.")
 
 
-def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+def check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
     """Check the sheet *title*, and find cells that show leading zeros; None for a file that is not xlsx."""
     if not zipfile.is_zipfile(file):
         return None
@@ -93,7 +93,7 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
             return None
         formats, kinds = _read_styles(archive)
         cells = _CellChecks(ShownZeros(formats), kinds, finds_errors=finds_errors)
-        parse_part(
+        parse_xml_part(
             archive, _part_of_sheet(archive, title), cells.start, cells.end, cells.text, cells.refuse_other_content
         )
         cells.check_extent()
@@ -118,7 +118,7 @@ def _read_styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[in
             styles.append(attributes.get("numFmtId", ""))
         above.append(_local_name(name))
 
-    parse_part(archive, _STYLES, start, lambda _: above.pop())
+    parse_xml_part(archive, _STYLES, start, lambda _: above.pop())
     shows_zeros = {style: formats[number] for style, number in enumerate(styles) if number in formats}
     return shows_zeros, {style: kinds[number] for style, number in enumerate(styles) if number in kinds}
 
@@ -155,7 +155,7 @@ def _blocks_of_part(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
             yield block
 
 
-def parse_part(
+def parse_xml_part(
     archive: zipfile.ZipFile,
     part: str,
     start: Start,
@@ -190,7 +190,7 @@ def _part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
         if _local_name(name) == "sheet" and attributes.get("name") == title:
             relations.extend(value for key, value in attributes.items() if key != "id" and _local_name(key) == "id")
 
-    parse_part(archive, _WORKBOOK, sheet)
+    parse_xml_part(archive, _WORKBOOK, sheet)
     return part_of_relation(archive, _RELATIONS, relations)
 
 
@@ -202,7 +202,7 @@ def part_of_relation(archive: zipfile.ZipFile, listed: str, relations: Sequence[
             targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
     if listed in archive.namelist():
-        parse_part(archive, listed, relation)
+        parse_xml_part(archive, listed, relation)
     target = targets.get(relations[0]) if relations else None
     part = normpath(join("xl", target)).lstrip("/") if target else ""
     if part not in archive.namelist():
@@ -266,7 +266,7 @@ class _CellChecks:
         row, column = self._row, self._column
         self._last_row = max(self._last_row, (row, cell))
         self._last_column = max(self._last_column, (column, cell))
-        self.zeros.add(row, column, self._style)
+        self.zeros.add_cell(row, column, self._style)
 
     def text(self, text: str) -> None:
         if self._in_value:
@@ -290,7 +290,7 @@ class _CellChecks:
             raise CellError("the formula was never calculated", self._cell, hint)
 
     def _check_number(self) -> None:
-        if is_rounded(self._number):
+        if loses_digits_as_double(self._number):
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             raise CellError("a number of more than 15 digits", self._cell, hint)
         kind = self._kinds.get(self._style)

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.reading.formats.doubles import KEPT_DIGITS
+from crossdock.reading.formats.floating_point_precision import KEPT_DIGITS
 
 _TOKEN = re.compile(
     r"""
@@ -113,7 +113,7 @@ class ShownZeros:
         self._formats = formats
         self._runs = dict[int, deque[tuple[int, int, Sections]]]()
 
-    def add(self, row: int, column: int, style: int) -> None:
+    def add_cell(self, row: int, column: int, style: int) -> None:
         """Add a cell, counted from 1, if its style shows leading zeros. Rows ascend."""
         if (sections := self._formats.get(style)) is None:
             return
@@ -123,7 +123,7 @@ class ShownZeros:
         else:
             runs.append((row, row, sections))
 
-    def apply(self, row: int, cells: list[Any]) -> None:
+    def restore_leading_zeros(self, row: int, cells: list[Any]) -> None:
         for column, runs in self._runs.items():
             while runs and runs[0][1] < row:
                 runs.popleft()

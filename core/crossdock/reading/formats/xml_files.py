@@ -14,12 +14,12 @@ from xml.parsers import expat
 import polars as pl
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES, DecodingError, transcode_to_utf_8
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded_as_utf_8
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE, MAX_EXPLODED
 
@@ -87,7 +87,7 @@ class _Node:
         self.role: _Role | None = None
         self.outer = 0  # of an element that is outside of the records: how many of those around them are around it
 
-    def child(self, name: str) -> _Node:
+    def get_or_create_child(self, name: str) -> _Node:
         if name not in self.children:
             self.children[name] = _Node(name, self)
             self.local_names[_local_name(name)] = name
@@ -102,36 +102,36 @@ class _RowPlan:
         self._record, self._row = layout.record_path, layout.row_path
         self._cells = 0
         for length in range(1, len(self._record) + 1):
-            self._node_at(self._record[:length]).role = _Role.AROUND
-        self._node_at(self._record).role = _Role.RECORD
-        paths = {name: layout.path(text) for name, text in layout.columns.items()}
+            self._get_or_create_node(self._record[:length]).role = _Role.AROUND
+        self._get_or_create_node(self._record).role = _Role.RECORD
+        paths = {name: layout.absolute_path(text) for name, text in layout.columns.items()}
         places = dict[str, int]()
-        self.count = None if layout.count is None else self._add_path(layout.path(layout.count))
+        self.count = None if layout.count is None else self._add_path(layout.absolute_path(layout.count))
         self.resets: dict[int, list[int]] = {}  # of each element around records: the cells that begin anew with it
         for name, path in paths.items():
             if not path.is_inside(self._record):
                 places[name] = self._add_path(path)
         self.around = self._cells
         for name, path in paths.items():
-            if path.is_inside(self._record) and not self._in_row(path):
+            if path.is_inside(self._record) and not self._is_inside_row(path):
                 places[name] = self._add_path(path)
         self.inner = self._cells
         if self._row is not None:
-            self._node_at(self._row).role = _Role.ROW
+            self._get_or_create_node(self._row).role = _Role.ROW
         for name, path in paths.items():
-            if self._in_row(path):
+            if self._is_inside_row(path):
                 places[name] = self._add_path(path)
         self.cells = self._cells
         self.places = tuple(places[name] for name in self.names)
-        self._collect_resets()
+        self._collect_cells_to_reset()
 
-    def _in_row(self, path: XmlPath) -> bool:
+    def _is_inside_row(self, path: XmlPath) -> bool:
         return self._row is not None and path.is_inside(self._row)
 
-    def _node_at(self, elements: Sequence[str]) -> _Node:
+    def _get_or_create_node(self, elements: Sequence[str]) -> _Node:
         node = self.top
         for name in elements:
-            node = node.child(name)
+            node = node.get_or_create_child(name)
         return node
 
     def _new_cell(self) -> int:
@@ -144,14 +144,14 @@ class _RowPlan:
             shared += 1
         for length in range(1, len(path.elements) + 1):
             elements = path.elements[:length]
-            node = self._node_at(elements)
+            node = self._get_or_create_node(elements)
             if node.role is None and elements != self._record[:length]:
                 node.role = None if path.is_inside(self._record) else _Role.BESIDE
                 node.outer = shared
             may_repeat = node.role in {_Role.AROUND, _Role.RECORD, _Role.ROW} or self._is_around_row(elements)
             if node.slot < 0 and not may_repeat:
                 node.slot = self._new_cell()
-        node = self._node_at(path.elements)
+        node = self._get_or_create_node(path.elements)
         if path.attribute is not None:
             node.attributes.append((path.attribute, self._new_cell()))
             return node.attributes[-1][1]
@@ -163,7 +163,7 @@ class _RowPlan:
     def _is_around_row(self, elements: Sequence[str]) -> bool:
         return self._row is not None and tuple(elements) == self._row[: len(elements)]
 
-    def _collect_resets(self) -> None:
+    def _collect_cells_to_reset(self) -> None:
         node = self.top
         for depth, name in enumerate(self._record[:-1], 1):
             node = node.children[name]
@@ -258,7 +258,7 @@ class _RowCollector:
             return
         self._node = node
         if node.role is not None:
-            self._begin_role(node)
+            self._handle_start_by_role(node)
         cells = self._cells
         if (slot := node.slot) >= 0:
             if cells[slot] is not None:
@@ -296,14 +296,14 @@ class _RowCollector:
         if self._pieces:
             self._join_text_pieces(node)
         if node.role is not None:
-            self._finish_role(node.role)
+            self._handle_end_by_role(node.role)
         self._node = node.around
 
     def _join_text_pieces(self, node: _Node) -> None:
         self._cells[node.slot] = "".join([self._cells[node.slot] or "", *self._pieces])
         self._pieces, self._length = [], 0
 
-    def _begin_role(self, node: _Node) -> None:
+    def _handle_start_by_role(self, node: _Node) -> None:
         if node.role is _Role.RECORD:
             self._cells = self._around.copy()
             self._begun = self._fed + 1
@@ -322,7 +322,7 @@ class _RowCollector:
                     "A value around records can be their column only if it precedes them: leave the column out.",
                 )
 
-    def _finish_role(self, role: _Role) -> None:
+    def _handle_end_by_role(self, role: _Role) -> None:
         if role is _Role.ROW:
             inner = self._plan.inner
             self._check_missing(inner, self._plan.cells)
@@ -383,7 +383,7 @@ class _RowCollector:
     def _leads_to_row(self, node: _Node) -> bool:
         return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
 
-    def check_end(self, found: set[int]) -> None:
+    def check_count_and_columns(self, found: set[int]) -> None:
         """Check the stated count, and columns of which nothing was *found*: they may be in another namespace."""
         if self._plan.count is not None:
             stated = self._around[self._plan.count]
@@ -433,7 +433,7 @@ class XmlReader(FormatReader[XmlFormat]):
         del leniencies
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
         made = _RowCollector(plan, layout, name)
-        with open_stream(path, name=name) as stream:
+        with open_and_unpack_gzip(path, name=name) as stream:
             for block in _blocks_in_utf_8(stream, layout, name, made.parser):
                 made.feed(block, is_last=not block)
                 fed += len(block)
@@ -446,11 +446,11 @@ class XmlReader(FormatReader[XmlFormat]):
                 first += len(made.rows)
                 made.rows, made.repeated, fed = [], 0, 0
         last = _frame(made.rows, plan, first, found, trim=layout.trim)
-        made.check_end(found)
+        made.check_count_and_columns(found)
         if last.height or first == 1:
             yield last
 
-    def places(self, layout: XmlFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+    def describe_cell_places(self, layout: XmlFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line
         return {name: layout.columns[name] for name in names}
 
@@ -460,7 +460,7 @@ def _blocks_in_utf_8(stream: Readable, layout: XmlFormat, name: str, parser: exp
     if layout.encoding:
         is_begun = False
         try:
-            for block in decoded_as_utf_8(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
+            for block in transcode_to_utf_8(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
                 if block:
                     yield block
                     is_begun = True

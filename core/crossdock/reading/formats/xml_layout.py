@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import finding_about_key
 
 _NAME = r"[^\W\d][\w.\-]*"
 STEP = rf"(?:{_NAME}:)?{_NAME}"
@@ -84,14 +84,14 @@ class XmlFormat(FileLayout):
     """Whether blanks and line ends around values are left out."""
     missing: Literal["empty", "refuse"] = "empty"
     """Whether an element or attribute that a record lacks is an empty cell (``empty``), or refuses the file."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
     """The character encoding, if it is another one than the file declares."""
 
     @property
     def states_rows(self) -> bool:
         return self.count is not None
 
-    def path(self, text: str) -> XmlPath:
+    def absolute_path(self, text: str) -> XmlPath:
         """Return a path from the root; *text* may begin inside of the record."""
         around = () if text.startswith("/") else self.record_path
         *elements, last = text.strip("/").split("/")
@@ -109,7 +109,7 @@ class XmlFormat(FileLayout):
 
     @property
     def row_path(self) -> tuple[str, ...] | None:
-        return None if self.rows is None else self.path(self.rows).elements
+        return None if self.rows is None else self.absolute_path(self.rows).elements
 
     def _with_namespace(self, step: str, *, default: bool = True) -> str:
         prefix, _, local = step.rpartition(":")
@@ -133,16 +133,18 @@ class XmlFormat(FileLayout):
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
         record = self.record_path
-        if self.count is not None and self.path(self.count).is_inside(record):
-            raise finding_at(("count",), "must be outside of the records")
-        paths = {name: self.path(text) for name, text in self.columns.items()}
+        if self.count is not None and self.absolute_path(self.count).is_inside(record):
+            raise finding_about_key(("count",), "must be outside of the records")
+        paths = {name: self.absolute_path(text) for name, text in self.columns.items()}
         for name, path in paths.items():
             is_around = self.columns[name].startswith("/")
             if is_around and path.is_inside(record):
-                raise finding_at(("columns", name), "is inside of the record: begin it there, without a slash")
+                raise finding_about_key(("columns", name), "is inside of the record: begin it there, without a slash")
             if is_around and path.attribute is None and record[: len(path.elements)] == path.elements:
-                raise finding_at(("columns", name), "is an element around the records: it has no text of its own")
-        counted = {} if self.count is None else {"count": self.path(self.count)}
+                raise finding_about_key(
+                    ("columns", name), "is an element around the records: it has no text of its own"
+                )
+        counted = {} if self.count is None else {"count": self.absolute_path(self.count)}
         for (one, first), (other, second) in combinations({**paths, **counted}.items(), 2):
             if first == second:
                 raise ValueError(f"{one} and {other} have the same path")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.transport import oauth_messages
-from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
-from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
-from crossdock.values.addresses import check_web_address
+from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
+from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
 from crossdock.values.clock import Clock
+from crossdock.values.web_address_checks import check_web_address
 
 if TYPE_CHECKING:
     import httpx
@@ -30,12 +30,12 @@ _LONGEST_POLL_S = 60.0
 _DEVICE_CODE_S, _POLL_S = 600.0, 5.0  # where the vendor does not say, RFC 8628 section 3.2
 
 
-class BrowserAccess:
+class BrowserConsentAttempt:
     """One attempt in a browser.
 
     Attributes:
         address: What the owner opens.
-        answer: What the vendor answered, once `accept_answer` has returned True.
+        answer: What the vendor answered, once `take_answer_if_state_matches` has returned True.
     """
 
     def __init__(self, api: Api, auth: AuthorizationCodeAuth, redirect_url: str) -> None:
@@ -44,7 +44,7 @@ class BrowserAccess:
         self.address = auth.authorization_address(redirect_url, self._state, self._verifier)
         self.answer: Mapping[str, str] | None = None
 
-    def accept_answer(self, query: str) -> bool:
+    def take_answer_if_state_matches(self, query: str) -> bool:
         """Take the answer in the query of an address. Return whether it belongs to this attempt."""
         members = parse_qs(query, keep_blank_values=True)
         states = members.get("state", [])
@@ -59,7 +59,7 @@ class BrowserAccess:
             query = urlsplit(pasted.strip()).query
         except ValueError:
             query = ""
-        if not self.accept_answer(query):
+        if not self.take_answer_if_state_matches(query):
             hint = "copy all of the address that the browser shows after access was given, and begin again"
             raise ConfigError(
                 "this address is not the answer to this attempt: its state is another",
@@ -67,7 +67,7 @@ class BrowserAccess:
                 code="consent_refused",
             )
 
-    def exchange_code(self) -> None:
+    def exchange_code_and_store_tokens(self) -> None:
         """Exchange the code of the answer for tokens, and store them."""
         assert self.answer is not None
         if "code" not in self.answer:
@@ -124,7 +124,7 @@ def give_access_by_device_code(
             case _:
                 auth.store(response)
                 return
-    raise not_given_error(within_s)
+    raise access_not_given_error(within_s)
 
 
 def _longer_pause(pause_s: float) -> float:
@@ -132,7 +132,7 @@ def _longer_pause(pause_s: float) -> float:
     return max(pause_s, min(2 * pause_s, _LONGEST_POLL_S))
 
 
-def not_given_error(within_s: float) -> UnavailableError:
+def access_not_given_error(within_s: float) -> UnavailableError:
     return UnavailableError(
         f"nobody gave access within {within_s:.0f} s; nothing was stored", hint="begin again", code="consent_refused"
     )
@@ -147,6 +147,6 @@ def _send_without_credentials(api: Api, request: httpx.Request) -> httpx.Respons
     limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
     with (
         httpx_client("", limits=limits, connection=api.connection, transport=api.transport) as client,
-        unavailable_errors(),
+        httpx_errors_as_unavailable(),
     ):
         return client.send(request)

@@ -22,7 +22,7 @@ _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail add
 def error_reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
     """Return the message of an error answer, at most `SHOWN` characters, without credentials and personal data."""
     try:
-        return message_of(exact_json.loads(body), redacted)
+        return error_message_in(exact_json.loads(body), redacted)
     except ValueError:
         text = body[:_LONGEST].decode(errors="replace")
     if "html" in content_type.lower():
@@ -31,7 +31,7 @@ def error_reason(body: bytes, content_type: str, redacted: Callable[[str], str])
     return _redacted_and_shortened(text, redacted) if content_type.lower().startswith("text/plain") else ""
 
 
-def message_of(document: Any, redacted: Callable[[str], str]) -> str:
+def error_message_in(document: Any, redacted: Callable[[str], str]) -> str:
     """Return the messages of *document* or, if it has none at the top, of inner members such as ``userErrors``."""
     texts = (
         (*_messages(document, 3),)

@@ -11,10 +11,10 @@ from msgspec import Struct
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted
+from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted_file
 from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
-from crossdock.values.config_models import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
+from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
 from crossdock.values.display_texts import instant_text
 
 _UNITS = "mhd"
@@ -73,14 +73,14 @@ class Expectation:
     ) -> InputFacts:
         """Report to *run* what *stream* found and misses. See `describe_input` and `violation` for the arguments."""
         known = run.intake.known_files(stream)
-        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed_files(stream))
+        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed_over_files(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts
 
     def violation(self, known: Iterable[FileFacts], run: SourceContext, files: str) -> UnavailableError | None:
         """Return the error of a stream that needs a new file and finds none; it has read the *known* ones before."""
-        missing, newest = self._missing_file(run), newest_accepted(known)
+        missing, newest = self._new_file_requirement(run), newest_accepted_file(known)
         if missing is None or (newest is not None and missing.is_met_by(newest, by_file_time=self.expect is not None)):
             return None
         last = "there was none before"
@@ -89,27 +89,27 @@ class Expectation:
         hint = "ask the sender; run 'crossdock sync' when it has arrived. If it may be missing, set 'required: false'"
         return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint, code="file_missing")
 
-    def _missing_file(self, run: SourceContext) -> _MissingFile | None:
+    def _new_file_requirement(self, run: SourceContext) -> _NewFileRequirement | None:
         job = run.job
         if self.expect is not None:
             begin = self.expect.begin(run.clock.now(), run.patience.zone if run.patience else None)
-            return _MissingFile(f"no new file since {instant_text(begin)}", begin)
+            return _NewFileRequirement(f"no new file since {instant_text(begin)}", begin)
         if not ((self.is_usual and job is not None) if self.required is None else self.required):
             return None
         if job is None:
-            return _MissingFile("no new file", None)
+            return _NewFileRequirement("no new file", None)
         if job.previous_end is None:
-            return _MissingFile("no new file", datetime.min.replace(tzinfo=UTC))
-        if _is_caught_up_with(job, run.clock.now()):
+            return _NewFileRequirement("no new file", datetime.min.replace(tzinfo=UTC))
+        if _did_previous_run_just_end(job, run.clock.now()):
             return None
         ended = instant_text(job.previous_end.astimezone(UTC))
-        return _MissingFile(f"no new file since the job's last run ({ended})", job.previous_end)
+        return _NewFileRequirement(f"no new file since the job's last run ({ended})", job.previous_end)
 
 
 NO_FILE_EXPECTED = Expectation()
 
 
-def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
+def _did_previous_run_just_end(job: JobRun, now: datetime) -> bool:
     """Return whether the previous run ended just now, after this one was due: no file can have come in between.
 
     A run that another program starts once a day with the date of yesterday is also due before the previous one ends.
@@ -120,7 +120,7 @@ def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
     return job.previous_due is None or now - job.previous_end < (job.due - job.previous_due) / 2
 
 
-class _MissingFile(Struct, frozen=True):
+class _NewFileRequirement(Struct, frozen=True):
     text: str
     begin: datetime | None
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from crossdock.errors import CrossdockError
-from crossdock.reading.sources.file_listing import FileListing
 from crossdock.reading.sources.known_files import KnownFiles
+from crossdock.reading.sources.listing_of_complete_files import FileListing
 from crossdock.reading.transport.file_store import ArchivingStore, FileStore, RemoteFile, split_pattern
 from crossdock.state import FileFacts
 
@@ -41,7 +41,7 @@ def archive_finished_files(
 
     Each marker is moved first: without its file, it would make a later file of that name look complete.
     """
-    finished = known.finished_by_all(listing.all_files(store), fetched, taken)
+    finished = known.files_finished_by_all_streams(listing.all_data_files(store), fetched, taken)
     if not finished:
         return
     if not isinstance(store, ArchivingStore):

@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Discriminator, Tag
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.dates_in_file_names import (
+from crossdock.reading.sources.order_from_file_names import (
     NaturalNames,
     Rank,
     Shape,
     TimedName,
-    marked_versions,
+    pairs_with_version_mark,
     parse_templates,
 )
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 
 Dated = RemoteFile | FileFacts
 F = TypeVar("F", RemoteFile, FileFacts)
@@ -58,13 +58,13 @@ class NameOrder(ConfigModel):
     forms, a name of a later one follows one of an earlier one that has the same dates, times and numbers."""
 
 
-def _word_or_section(value: Any) -> str:
+def _order_setting_form(value: Any) -> str:
     return "word" if isinstance(value, str) else "section"
 
 
 Order = Annotated[
     Annotated[Literal["modified", "any"], Tag("word")] | Annotated[NameOrder, Tag("section")],
-    Discriminator(_word_or_section),
+    Discriminator(_order_setting_form),
 ]
 """How it is decided which of two files is newer: ``modified``, ``any`` or a `NameOrder`."""
 
@@ -101,27 +101,27 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        compared = self._comparison(files, now)
+        compared = self._comparison_strategy(files, now)
         newest = max(files, key=compared.sort_key)
         for file in files:
             if file is not newest and (fault := compared.why_not_newer(file, newest)):
-                raise self._refusal(fault, file, newest, compared)
+                raise self._order_refusal_error(fault, file, newest, compared)
         return newest
 
-    def in_order(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+    def sorted_oldest_first(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
         """Sort *files* from the oldest to the newest, as far as their order is known."""
-        return sorted(files, key=self._comparison(files, now).sort_key)
+        return sorted(files, key=self._comparison_strategy(files, now).sort_key)
 
-    def without_repeats(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
-        """Sort as `in_order`, without files whose content a newer file has."""
+    def sorted_without_repeated_contents(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+        """Sort as `sorted_oldest_first`, without files whose content a newer file has."""
         found = dict[str, FileFacts]()
-        for facts in self.in_order(files, now):
+        for facts in self.sorted_oldest_first(files, now):
             found.pop(facts.content_hash, None)  # so that its place is that of the newer file
             found[facts.content_hash] = facts
         return list(found.values())
 
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
-        return self._comparison([one, other], now).why_not_newer(other, one) == "older"
+        return self._comparison_strategy([one, other], now).why_not_newer(other, one) == "older"
 
     def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
         """Return whether *one* is the newer version of *last*, or a later file.
@@ -131,16 +131,19 @@ class FileOrder:
         """
         if self.declared == "any" or self.fits_no_template(one.name):
             return False
-        compared = self._comparison([last, one], now)
+        compared = self._comparison_strategy([last, one], now)
         if one.name == last.name:
             return one.modified_epoch_s > last.modified_epoch_s
-        if compared.are_alike(last.name, one.name):
+        if compared.are_names_in_sequence(last.name, one.name):
             return compared.why_not_newer(last, one) is None
         if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
-        compared = self._comparison([*known, one], now)
-        return any(compared.are_alike(each.name, one.name) and not compared.why_not_newer(each, one) for each in known)
+        compared = self._comparison_strategy([*known, one], now)
+        return any(
+            compared.are_names_in_sequence(each.name, one.name) and not compared.why_not_newer(each, one)
+            for each in known
+        )
 
     def refuse_older(
         self,
@@ -161,27 +164,27 @@ class FileOrder:
         before = {facts.content_hash: facts for facts in known if not self.fits_no_template(facts.name)}
         again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
-        compared = self._comparison([*before.values(), *unread], now)
+        compared = self._comparison_strategy([*before.values(), *unread], now)
         for first, second in compared.pairs_to_compare(new):
             if fault := compared.why_not_newer(first, second):
-                raise self._refusal(fault, first, second, compared)
-        of_new = compared.files_to_follow(list(before.values()))
+                raise self._order_refusal_error(fault, first, second, compared)
+        of_new = compared.predecessors_by_name(list(before.values()))
         current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.modified_epoch_s)}
         others = [facts for facts in current.values() if facts.content_hash not in again]  # those not written again
-        of_others = compared.files_to_follow(others)
+        of_others = compared.predecessors_by_name(others)
         for facts in unread:
             is_again = facts.content_hash in again
             for last in of_others(facts.name) if is_again else of_new(facts.name):
                 fault = compared.why_not_newer(last, facts, taken=True)
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
-                    raise self._refusal(fault, last, facts, compared, taken=True)
+                    raise self._order_refusal_error(fault, last, facts, compared, taken=True)
 
-    def _comparison(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
+    def _comparison_strategy(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
         if self._templates is not None:
             return _ByRank(self)
         return _ByNameAndTime(files, now) if self.declared is None else _ByTime()
 
-    def _refusal(
+    def _order_refusal_error(
         self,
         fault: Fault,
         first: Dated,
@@ -224,12 +227,12 @@ class _ByTime:
     def pairs_to_compare(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         return pairwise(files)
 
-    def files_to_follow(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+    def predecessors_by_name(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
         """Return which of *known* a file must follow, by its name. It then follows all of them."""
         newest = [max(known, key=self.sort_key)] if known else []
         return lambda _: newest
 
-    def are_alike(self, one: str, other: str) -> bool:
+    def are_names_in_sequence(self, one: str, other: str) -> bool:
         """Return whether the order makes *other* the later one if their names differ only in it."""
         del one, other
         return True
@@ -266,18 +269,18 @@ class _ByRank(_ByTime):
 class _ByNameAndTime(_ByTime):
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
         self._names = NaturalNames([TimedName(file.name, file.modified_epoch_s) for file in files], now)
-        self._extended = set(marked_versions(self._names))
+        self._extended = set(pairs_with_version_mark(self._names))
 
     def sort_key(self, file: Dated) -> Any:
-        return file.modified_epoch_s, self._names.shape(file.name), self._names.position(file.name)
+        return file.modified_epoch_s, self._names.shape(file.name), self._names.dates_and_numbers(file.name)
 
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
         if first.name == second.name:
             return "older" if later < 0 else None
         turns = (
-            self._names.compare_in_readings(first.name, second.name)
-            if self._names.are_alike(first.name, second.name)
+            self._names.compare_in_each_reading(first.name, second.name)
+            if self._names.have_same_shape(first.name, second.name)
             else {0}
         )
         if turns == {0} and (second.name, first.name) in self._extended:
@@ -290,13 +293,13 @@ class _ByNameAndTime(_ByTime):
             return "disagree" if later > 0 else "older"
         return (None, "tie", "older")[1 - later]
 
-    def are_alike(self, one: str, other: str) -> bool:
+    def are_names_in_sequence(self, one: str, other: str) -> bool:
         if (one, other) in self._extended:
             return True
-        return self._names.are_alike(one, other) and self._names.compare_in_readings(one, other) == {1}
+        return self._names.have_same_shape(one, other) and self._names.compare_in_each_reading(one, other) == {1}
 
     def are_comparable(self, one: str, other: str) -> bool:
-        return self._names.are_alike(one, other)
+        return self._names.have_same_shape(one, other)
 
     def pairs_to_compare(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         yield from pairwise(files)
@@ -312,10 +315,10 @@ class _ByNameAndTime(_ByTime):
                 first, second = sorted((places[base], places[other]))
                 yield files[first], files[second]
 
-    def files_to_follow(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
-        newest = super().files_to_follow(known)
+    def predecessors_by_name(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+        newest = super().predecessors_by_name(known)
         alike, extending = dict[Shape, FileFacts](), defaultdict[str, list[FileFacts]](list)
-        for facts in sorted(known, key=lambda facts: self._names.position(facts.name)):
+        for facts in sorted(known, key=lambda facts: self._names.dates_and_numbers(facts.name)):
             alike[self._names.shape(facts.name)] = facts
         by_name = {facts.name: facts for facts in known}
         for base, other in self._extended:
@@ -330,7 +333,7 @@ class _ByNameAndTime(_ByTime):
         return last_of
 
     def advice(self, one: str, other: str, fault: Fault) -> str:
-        if self._names.are_alike(one, other) and (templates := self._names.suggested_templates(one)):
+        if self._names.have_same_shape(one, other) and (templates := self._names.suggested_templates(one)):
             shown = " or ".join(f'order: {{name: "{template}"}}' for template in templates)
             if fault == "tie":
                 return f"declare what decides: {shown}"

@@ -18,19 +18,19 @@ from msgspec import Struct
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
-from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
+from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_archiving import archive_finished_files
-from crossdock.reading.sources.file_listing import FileListing, check_intake, file_facts
 from crossdock.reading.sources.file_order import FileOrder, Order
-from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
+from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
-from crossdock.reading.sources.manifests import Manifest, ManifestEntry, read_entries
-from crossdock.reading.sources.pauses_between_growth_checks import Look
-from crossdock.reading.sources.run_context import SourceContext, write_errors
-from crossdock.reading.sources.spool import Spool
+from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
+from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_entries
+from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.shared_growth_check_pauses import Look
+from crossdock.reading.sources.wait_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
@@ -70,7 +70,7 @@ class FileSource:
         archive_to: The folder to which files are moved once all of their records are settled or kept.
         order: Determines which file is newer; None to use names and times.
         ordered_by_rows: The streams whose rows contain their own order.
-        takes_late: Whether older files may come later, because `in_order` is used.
+        takes_late: Whether older files may come later, because `sorted_oldest_first` is used.
         empty: How a snapshot without rows, or a file without a byte, is treated.
         ignore_case: Whether files match in upper and lower case alike.
         wrapped: What each file is wrapped in, the outermost first. Without it, it may be gzip.
@@ -135,7 +135,7 @@ class FileSource:
 
     @property
     def looks(self) -> Sequence[Look]:
-        return [self._listing.look_for_growth] if self._files is None and self._failure is None else []
+        return [self._listing.remember_files_before_pause] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """Yield the rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
@@ -162,15 +162,15 @@ class FileSource:
 
         Both lists are in the order of acceptance. The files of this run come last, by name. See `read` for the errors.
         """
-        taken = self._files_of_run(stream_id)
+        taken = self._fetch_files_once_per_run(stream_id)
         facts = [file.facts for file in taken]
-        unread = self._known.unread(stream_id, facts)
+        unread = self._known.unread_files_refusing_older(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
-        older = self._known.not_passed_over(stream_id, self._listing.older)
-        for note in self._listing.notes_on_skipped(
+        older = self._known.files_newly_passed_over(stream_id, self._listing.older)
+        for note in self._listing.notes_on_skipped_files(
             older, self._known.names_skipped_by_content(stream_id, facts, self._copies)
         ):
             self._run.note(stream_id.stream.partition(":")[0], note)  # older snapshots once
@@ -179,11 +179,11 @@ class FileSource:
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
         by_facts = {file.facts: file for file in files}
-        return [by_facts[facts] for facts in self._order.in_order([*by_facts], self._run.clock.now())]
+        return [by_facts[facts] for facts in self._order.sorted_oldest_first([*by_facts], self._run.clock.now())]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
         """Return the content hashes of the files that earlier runs have finished under any version."""
-        return self._known.finished_files(stream_id).keys()
+        return self._known.files_finished_under_any_version(stream_id).keys()
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
@@ -197,13 +197,13 @@ class FileSource:
         rows = {file.facts.name: file.rows for file in self._files or ()}
         for read in self._read[stream_id]:
             read.rows = rows.get(read.name)
-        self._known.accept(stream_id, self._facts)
-        self._known.record_passed_over(stream_id, self._listing.older)
+        self._known.accept(stream_id, self._taken_file_facts)
+        self._known.record_passed_over_files(stream_id, self._listing.older)
 
     def finished(self, stream_id: StreamId) -> None:
         """Remove the copies that are no longer needed, because every record of *stream_id* is settled or kept."""
-        self._known.finish(stream_id)
-        for content_hash in self._known.outdated_copies(self._facts):
+        self._known.mark_accepted_finished(stream_id)
+        for content_hash in self._known.outdated_copies(self._taken_file_facts):
             self._spool.remove_copy(content_hash)
         if self._archive_to is not None and self._files is not None:
             self._archive_finished(stream_id, self._archive_to)
@@ -212,26 +212,26 @@ class FileSource:
         """Move finished files. A failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
-                archive_finished_files(store, folder, self._listing, self._known, self._fetched, self._facts)
+                archive_finished_files(store, folder, self._listing, self._known, self._fetched, self._taken_file_facts)
         except CrossdockError as failure:
             advice = f" ({failure.hint})" if failure.hint else ""
             self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
 
     @property
-    def _facts(self) -> list[FileFacts]:
+    def _taken_file_facts(self) -> list[FileFacts]:
         return [file.facts for file in self._files or ()]
 
     def forget_unaccepted(self) -> None:
         if not (self._spool.is_lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished_files()}
-        finished = self._known.contents_finished_by_each(self._facts)
+        finished = self._known.contents_finished_per_stream(self._taken_file_facts)
         for content_hash in self._spool.fetched - accepted - self._known.kept_copies().keys():
             done = [content_hash in each for each in finished]
             if not any(done) or all(done):
                 self._spool.remove_copy(content_hash)
 
-    def _files_of_run(self, stream_id: StreamId) -> list[TakenFile]:
+    def _fetch_files_once_per_run(self, stream_id: StreamId) -> list[TakenFile]:
         """Return the files of this run. A failure is kept for the other streams, so that no log-in is repeated."""
         if self._failure is not None:
             raise self._failure
@@ -252,43 +252,43 @@ class FileSource:
 
         def take() -> list[FileFacts]:
             files = self._fetch_new_files()
-            self._known.unread(stream_id, files)  # a stale file does not end the wait
+            self._known.unread_files_refusing_older(stream_id, files)  # a stale file does not end the wait
             return files
 
         return self._late_file_watch.take_or_wait(take, self._known.has_new_file)
 
     def _fetch_new_files(self) -> list[FileFacts]:
-        with write_errors(self._run.spool):
+        with os_errors_as_state_errors(self._run.spool):
             create_private_folder(self._run.spool)
         with self._open_store() as store:
-            new = self._new_files(store)
+            new = self._select_files_to_fetch(store)
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
             entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
-            names = self._spool.fetch_or_find(store, new, lambda: self._known.accepted_sizes(new))
+            names = self._spool.fetch_or_find_files(store, new, lambda: self._known.accepted_sizes(new))
             fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 entry = self._entries[facts.content_hash] = entries[facts.name]
-                entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
-        stored = self._known.with_stored_copy(self._spool.has_copy)
-        ordered = self._order.without_repeats([*stored, *fetched], self._run.clock.now())
+                entry.check_checksums(facts.name, self._spool.openable_file(facts.content_hash))
+        stored = self._known.files_with_stored_copy(self._spool.has_copy)
+        ordered = self._order.sorted_without_repeated_contents([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._order.parts:
             newest = max((facts.stamp for facts in ordered), default="")
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
         elif self._order.snapshot:
             return ordered[-1:]
-        return self._known.in_order_of_acceptance(ordered)
+        return self._known.sorted_by_first_acceptance(ordered)
 
-    def _new_files(self, store: FileStore) -> list[RemoteFile]:
+    def _select_files_to_fetch(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered_files(store)
         if not offered and not self._listing.left_out and not self._late_file_watch:
             self._note_for_all_streams(f"no file matches {self._files_pattern}")
-        self._known.mark_seen(offered)
+        self._known.mark_still_listed(offered)
         self._listing.older.extend(passed := [file for file in offered if self._known.is_older_and_known(file)])
         new = [file for file in self._known.files_to_fetch(offered, self._spool.has_copy) if file not in passed]
-        self._listing.check_complete(store, new)
+        self._listing.wait_and_refuse_growing_files(store, new)
         return new
 
     def _note_for_all_streams(self, text: str) -> None:
@@ -297,15 +297,15 @@ class FileSource:
 
     def _unwrapped_contents(self, facts: FileFacts) -> Sequence[Part]:
         """Return the file as it was delivered, or what is in it, which is unwrapped once in a run."""
-        delivered = self._spool.bytes_of(facts.content_hash)
+        delivered = self._spool.openable_file(facts.content_hash)
         if not self._wrapped:
             return [Part(facts.name, delivered)]
         if facts.content_hash not in self._unwrapped:
-            from crossdock.reading.wrappers.wrapping import unwrapped  # noqa: PLC0415  most files are not wrapped
+            from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file  # noqa: PLC0415  most files are not wrapped
 
             folder, clock = self._run.work, self._run.clock.monotonic
-            with write_errors(folder):
-                found = unwrapped(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)
+            with os_errors_as_state_errors(folder):
+                found = unwrap_file(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)
             self._unwrapped[facts.content_hash] = found
         return self._unwrapped[facts.content_hash]
 
@@ -320,13 +320,13 @@ class FileSource:
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
-            self._run.reading.mark_file(facts.name, facts.content_hash)
+            self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
             is_no_change = self._empty == "no_change" and not facts.size
             for name, frame in () if is_no_change else self._read_frames(facts, leniencies):
                 if len(self._stream_ids) > 1:
                     path = self._run.work / f"{secrets.token_hex(16)}.arrow"  # the folder is shared
                     parts.append((name, path))
-                    with write_errors(path.parent), create_private(path) as part:
+                    with os_errors_as_state_errors(path.parent), create_private(path) as part:
                         frame.write_ipc(part)
                 rows += frame.height
                 if sums:
@@ -352,7 +352,7 @@ class FileSource:
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
                 return read_rows(file, layout, name=name)
-            return read_lines(file, layout, lines, name=name)
+            return read_rows_at_lines(file, layout, lines, name=name)
 
         return again
 
@@ -360,9 +360,9 @@ class FileSource:
         layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # a stated number of rows is right, or the file is refused
-        counted = layout.states_rows or (entry is not None and entry.counted)
+        counted = layout.states_rows or (entry is not None and entry.states_row_count)
         marks_end = counted or self._wrapped  # each wrapper does
-        cut = not marks_end and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
+        cut = not marks_end and looks_cut(self._spool.openable_file(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
         return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.modified_epoch_s}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 
 THROTTLED = "THROTTLED"
 _FAILED = frozenset({"INTERNAL_SERVER_ERROR", "TIMEOUT"})
@@ -39,7 +39,7 @@ def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
     return THROTTLED in error_codes_of_query(request, answer)
 
 
-def is_failed(request: ApiRequest, answer: ApiAnswer) -> bool:
+def is_internal_failure(request: ApiRequest, answer: ApiAnswer) -> bool:
     return not _FAILED.isdisjoint(error_codes_of_query(request, answer))
 
 
@@ -47,6 +47,6 @@ def raise_graphql_errors(request: ApiRequest, answer: ApiAnswer, shown: str, red
     """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
-        reason = api_error_messages.message_of(errors, redacted)
+        reason = api_error_messages.error_message_in(errors, redacted)
         message = f"answered with GraphQL errors: {reason or 'without a message'}"
         raise GraphQLError(message, error_codes_of_query(request, answer), where=shown)

@@ -49,28 +49,28 @@ def describe_input(
     passed: Collection[FileDescription] = (),
 ) -> InputFacts:
     """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
-    latest = newest_accepted(known)
+    latest = newest_accepted_file(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    listed_before = {*map(facts_description, known), *passed}
-    arrived = [facts for facts in taken if facts_description(facts) not in listed_before]
+    listed_before = {*map(name_size_and_time, known), *passed}
+    arrived = [facts for facts in taken if name_size_and_time(facts) not in listed_before]
     if unread:
         return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))
     files = [ReadFile(facts.name, None) for facts in arrived]
     return InputFacts("unchanged" if arrived else "none", files, newest, has_arrived=bool(arrived))
 
 
-def newest_accepted(files: Iterable[FileFacts]) -> FileFacts | None:
+def newest_accepted_file(files: Iterable[FileFacts]) -> FileFacts | None:
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
 
 
-def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
+def is_new_or_resent_file(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
     """Return whether a file is new, was exported again as a snapshot, or was sent again after an undo."""
     same = finished.get(facts.content_hash)
     if same is None:
         return True
     is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and facts_description(facts) != facts_description(same)
+    return is_again and name_size_and_time(facts) != name_size_and_time(same)
 
 
-def facts_description(facts: FileFacts) -> FileDescription:
+def name_size_and_time(facts: FileFacts) -> FileDescription:
     return facts.name, facts.size, facts.modified_at

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 
 _PERMANENT = frozenset({-32700, -32600, -32601, -32602})
 """Codes of JSON-RPC 2.0, section 5.1: not JSON, no request, no such method, wrong parameters."""
@@ -26,11 +26,11 @@ def raise_json_rpc_error(request: ApiRequest, answer: ApiAnswer, shown: str, red
     if (error := answer.at("/error")) and answer.at("/result") is None:
         found = [error, error.get("data")] if isinstance(error, dict) else [error]
         code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
-        reason = api_error_messages.message_of(found, redacted) or "without a message"
+        reason = api_error_messages.error_message_in(found, redacted) or "without a message"
         raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown, code="answer_failed")
 
 
-def is_permanent(status: int, body: Any) -> bool:
+def is_permanent_failure(status: int, body: Any) -> bool:
     """Return whether an answer of 500 or above, or its body, says that another attempt would fail, too."""
     if status in _NOT_IMPLEMENTED:
         return True

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, TypeVar
 
-from crossdock.reading.sources.file_listing import file_facts, listed_description
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.file_wait import has_arrived_since_due
-from crossdock.reading.sources.input_summary import facts_description, is_to_remember
+from crossdock.reading.sources.input_summary import is_new_or_resent_file, name_size_and_time
+from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_name_size_time
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.wait_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
 
@@ -69,13 +69,13 @@ class KnownFiles:
         found: T = self._looked_up[key]
         return found
 
-    def _all_finished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
+    def _files_finished_under_version(self, stream_id: StreamId) -> dict[str, FileFacts]:
         return self._cached_from_log(self._intake.finished_files, stream_id.stream, stream_id.version)
 
     def _unfinished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
         return self._cached_from_log(self._intake.unfinished_files, stream_id.stream)
 
-    def _ever_accepted(self, stream_id: StreamId) -> list[FileFacts]:
+    def _all_accepted_files(self, stream_id: StreamId) -> list[FileFacts]:
         return self._cached_from_log(self._intake.known_files, stream_id.stream)
 
     def files_to_skip(self, stream_id: StreamId) -> dict[str, FileFacts]:
@@ -83,34 +83,36 @@ class KnownFiles:
 
         No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
         """
-        done = self._all_finished_files(stream_id)
+        done = self._files_finished_under_version(stream_id)
         if not self._snapshot:
             return done
         return {} if self._unfinished_files(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
-    def contents_finished_by_each(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
+    def contents_finished_per_stream(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
         """Return the contents that each stream has finished, without those of *files* that it must read again."""
         return [
-            self.files_to_skip(stream_id).keys() - self._contents_not_finished_by(stream_id, files)
+            self.files_to_skip(stream_id).keys() - self._contents_unfinished_by_stream(stream_id, files)
             for stream_id in self._stream_ids
         ]
 
-    def _contents_not_finished_by(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
-        return {facts.content_hash for facts in self.not_finished_by(stream_id, files)}
+    def _contents_unfinished_by_stream(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
+        return {facts.content_hash for facts in self.files_unfinished_by_stream(stream_id, files)}
 
     def unfinished_files(self) -> Iterator[FileFacts]:
         """Yield the files that a run accepted and did not finish. The source may have removed them since."""
         for stream_id in self._stream_ids:
             yield from self._unfinished_files(stream_id).values()
 
-    def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def unread_files_refusing_older(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
-        unread = self.not_finished_by(stream_id, files)
+        unread = self.files_unfinished_by_stream(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
         returned = {facts.content_hash for facts in unread if self._has_finished(stream_id, facts)}
         now = self._run.clock.now()
-        self._order.refuse_older(unread, self._ever_accepted(stream_id), now, late=self._takes_late, returned=returned)
+        self._order.refuse_older(
+            unread, self._all_accepted_files(stream_id), now, late=self._takes_late, returned=returned
+        )
         return unread
 
     def names_skipped_by_content(
@@ -119,50 +121,57 @@ class KnownFiles:
         """Return the names of files that are skipped because of their content: they may be meant to be newer."""
         if self._snapshot:
             return []
-        unread = {facts.content_hash for facts in self.not_finished_by(stream_id, files)}
-        read = [facts for facts in files if facts.content_hash not in unread and not self._is_known(stream_id, facts)]
-        self._repeated[stream_id] = {facts_description(facts) for facts in (*read, *copies)}
+        unread = {facts.content_hash for facts in self.files_unfinished_by_stream(stream_id, files)}
+        read = [
+            facts
+            for facts in files
+            if facts.content_hash not in unread and not self._is_same_finished_file(stream_id, facts)
+        ]
+        self._repeated[stream_id] = {name_size_and_time(facts) for facts in (*read, *copies)}
         named = [facts for facts in read if not self._is_sent_again(stream_id, facts)]
-        self._unclear.update(map(facts_description, named))
-        before = self._passed_over(stream_id)
+        self._unclear.update(map(name_size_and_time, named))
+        before = self._passed_over_files(stream_id)
         return [
             facts.name
-            for facts in (*named, *sorted(copies, key=facts_description))
-            if facts_description(facts) not in before
+            for facts in (*named, *sorted(copies, key=name_size_and_time))
+            if name_size_and_time(facts) not in before
         ]
 
-    def _is_known(self, stream_id: StreamId, facts: FileFacts) -> bool:
+    def _is_same_finished_file(self, stream_id: StreamId, facts: FileFacts) -> bool:
         known = self.files_to_skip(stream_id).get(facts.content_hash)
-        return known is not None and facts_description(known) == facts_description(facts)
+        return known is not None and name_size_and_time(known) == name_size_and_time(facts)
 
     def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        before = self._last_finished(stream_id), self._finished_by_name(stream_id).get(facts.name)
+        before = self._last_finished_file(stream_id), self._finished_files_by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
     def is_older_and_known(self, snapshot: RemoteFile) -> bool:
         facts = file_facts(snapshot, "", self._order)
         return self._snapshot and any(
-            listed_description(snapshot) in self._passed_over(stream_id)
+            listed_name_size_time(snapshot) in self._passed_over_files(stream_id)
             and any(
-                self._order.is_older(facts, known, self._run.clock.now()) for known in self._ever_accepted(stream_id)
+                self._order.is_older(facts, known, self._run.clock.now())
+                for known in self._all_accepted_files(stream_id)
             )
             for stream_id in self._stream_ids
         )
 
-    def _passed_over(self, stream_id: StreamId) -> set[FileDescription]:
-        return self._cached_from_log(self._intake.passed_files, stream_id.stream)
+    def _passed_over_files(self, stream_id: StreamId) -> set[FileDescription]:
+        return self._cached_from_log(self._intake.passed_over_files, stream_id.stream)
 
-    def not_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
-        known = self._passed_over(stream_id) | {facts_description(facts) for facts in self._ever_accepted(stream_id)}
-        return [file for file in older if listed_description(file) not in known]
+    def files_newly_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
+        known = self._passed_over_files(stream_id) | {
+            name_size_and_time(facts) for facts in self._all_accepted_files(stream_id)
+        }
+        return [file for file in older if listed_name_size_time(file) not in known]
 
-    def record_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        files = {listed_description(file) for file in older} | self._repeated.get(stream_id, set())
-        if files != self._passed_over(stream_id):
-            self._intake.pass_over(stream_id.stream, files)
+    def record_passed_over_files(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
+        files = {listed_name_size_time(file) for file in older} | self._repeated.get(stream_id, set())
+        if files != self._passed_over_files(stream_id):
+            self._intake.record_passed_over_files(stream_id.stream, files)
             self._looked_up.clear()
 
-    def not_finished_by(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def files_unfinished_by_stream(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the *files* that *stream_id* has not finished, including stale ones."""
         returned = self._files_to_read_again(stream_id, files)
         return [facts for facts in files if facts in returned or not self._has_finished(stream_id, facts)]
@@ -171,7 +180,7 @@ class KnownFiles:
         """Return whether the stream has finished a file with this content; after an undo, this very file."""
         known = self.files_to_skip(stream_id).get(facts.content_hash)
         if known is not None:
-            return not known.is_undone or facts_description(known) == facts_description(facts)
+            return not known.is_undone or name_size_and_time(known) == name_size_and_time(facts)
         return not self._snapshot and facts.content_hash in self._forgotten_hashes(stream_id)
 
     def _files_to_read_again(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
@@ -180,15 +189,15 @@ class KnownFiles:
         if self._snapshot or not any(self._has_finished(stream_id, facts) for facts in files):
             return returned
         last, by_name, passed = (
-            self._last_finished(stream_id),
-            dict(self._finished_by_name(stream_id)),
-            self._passed_over(stream_id),
+            self._last_finished_file(stream_id),
+            dict(self._finished_files_by_name(stream_id)),
+            self._passed_over_files(stream_id),
         )
-        for facts in self._order.in_order(files, self._run.clock.now()):
-            if self._is_known(stream_id, facts):
+        for facts in self._order.sorted_oldest_first(files, self._run.clock.now()):
+            if self._is_same_finished_file(stream_id, facts):
                 continue
             if self._has_finished(stream_id, facts):
-                is_rewritten = facts_description(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
+                is_rewritten = name_size_and_time(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
                 if not (is_rewritten or self._follows(stream_id, facts, last)):
                     continue
                 returned.add(facts)
@@ -198,22 +207,24 @@ class KnownFiles:
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:
             return False
-        return self._order.follows(facts, last, self._all_finished_files(stream_id).values(), self._run.clock.now())
+        return self._order.follows(
+            facts, last, self._files_finished_under_version(stream_id).values(), self._run.clock.now()
+        )
 
-    def _finished_by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        return self._cached_from_log(self._read_finished_by_name, stream_id.stream, stream_id.version)
+    def _finished_files_by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._cached_from_log(self._read_finished_files_by_name, stream_id.stream, stream_id.version)
 
-    def _read_finished_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
-        return {facts.name: facts for facts in self._all_finished_files(StreamId(stream, version)).values()}
+    def _read_finished_files_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
+        return {facts.name: facts for facts in self._files_finished_under_version(StreamId(stream, version)).values()}
 
-    def _last_finished(self, stream_id: StreamId) -> FileFacts | None:
+    def _last_finished_file(self, stream_id: StreamId) -> FileFacts | None:
         """Return the last file that the stream has finished: the newest of those that were accepted together."""
-        return self._cached_from_log(self._read_last_finished, stream_id.stream, stream_id.version)
+        return self._cached_from_log(self._read_last_finished_file, stream_id.stream, stream_id.version)
 
-    def _read_last_finished(self, stream: str, version: str) -> FileFacts | None:
-        done = list(self._all_finished_files(StreamId(stream, version)).values())
+    def _read_last_finished_file(self, stream: str, version: str) -> FileFacts | None:
+        done = list(self._files_finished_under_version(StreamId(stream, version)).values())
         together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
-        return self._order.in_order(together, self._run.clock.now())[-1] if together else None
+        return self._order.sorted_oldest_first(together, self._run.clock.now())[-1] if together else None
 
     def _forgotten_hashes(self, stream_id: StreamId) -> Digests:
         return self._cached_from_log(self._intake.digests_of_removed_files, stream_id.stream, stream_id.version)
@@ -224,7 +235,7 @@ class KnownFiles:
             return {}
         oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
         for stream_id in self._stream_ids:
-            finished = self.finished_files(stream_id)
+            finished = self.files_finished_under_any_version(stream_id)
             newest = max((facts.stamp for facts in finished.values()), default="") if self._order.parts else None
             kept |= (
                 dict(list(finished.items())[-1:])
@@ -237,48 +248,52 @@ class KnownFiles:
             )
         return kept
 
-    def with_stored_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
+    def files_with_stored_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
         return [
             facts for facts in (*self.kept_copies().values(), *self.unfinished_files()) if has_copy(facts.content_hash)
         ]
 
-    def finished_files(self, stream_id: StreamId) -> dict[str, FileFacts]:
+    def files_finished_under_any_version(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files that the stream has finished under any version, by content hash, oldest first.
 
         Files are placed where they were first accepted, snapshots and returned content where they were last accepted.
         """
         unfinished = self._unfinished_files(stream_id)
         finished = dict[str, FileFacts]()
-        for facts in self._ever_accepted(stream_id):
+        for facts in self._all_accepted_files(stream_id):
             if facts.content_hash in unfinished or facts.is_undone:
                 continue
             before = finished.get(facts.content_hash)
-            if self._snapshot or (before is not None and facts_description(before) != facts_description(facts)):
+            if self._snapshot or (before is not None and name_size_and_time(before) != name_size_and_time(facts)):
                 finished.pop(facts.content_hash, None)
             finished.setdefault(facts.content_hash, facts)
         return finished
 
-    def in_order_of_acceptance(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def sorted_by_first_acceptance(self, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Sort *files* in the order of their first acceptance under any version; new and returned files come last."""
         by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
-        for facts in chain.from_iterable(self._ever_accepted(stream_id) for stream_id in self._stream_ids):
-            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, facts_description(facts))
+        for facts in chain.from_iterable(self._all_accepted_files(stream_id) for stream_id in self._stream_ids):
+            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, name_size_and_time(facts))
             by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
             by_description[exact] = min(by_description.get(exact, at), at)
-        new = set[FileFacts]().union(*(self.not_finished_by(stream_id, files) for stream_id in self._stream_ids))
+        new = set[FileFacts]().union(
+            *(self.files_unfinished_by_stream(stream_id, files) for stream_id in self._stream_ids)
+        )
 
         def accepted(facts: FileFacts) -> datetime:
             same = _NOT_YET if facts in new else by_content.get(facts.content_hash, _NOT_YET)
-            return by_description.get((facts.content_hash, facts_description(facts)), same)
+            return by_description.get((facts.content_hash, name_size_and_time(facts)), same)
 
         return sorted(files, key=accepted)
 
     def outdated_copies(self, taken: Sequence[FileFacts]) -> list[str]:
         kept = self.kept_copies()
-        by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
+        by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
         if self._kept_for is not None:
-            finished += [each for stream_id in self._stream_ids for each in self.finished_files(stream_id)]
+            finished += [
+                each for stream_id in self._stream_ids for each in self.files_finished_under_any_version(stream_id)
+            ]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
     def files_to_fetch(
@@ -288,31 +303,31 @@ class KnownFiles:
         lost = {each for each in self.kept_copies() if not has_copy(each)}
         known = [
             {
-                facts_description(facts)
+                name_size_and_time(facts)
                 for facts in self.files_to_skip(stream_id).values()
                 if facts.content_hash not in lost and self._is_unchanged_since_read(facts)
             }
             for stream_id in self._stream_ids
         ]
-        return [file for file in offered if not all(listed_description(file) in done for done in known)]
+        return [file for file in offered if not all(listed_name_size_time(file) in done for done in known)]
 
-    def finished_by_all(
+    def files_finished_by_all_streams(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
-        done = [self._all_finished_files(stream_id) for stream_id in self._stream_ids]
-        by_all = set.intersection(*map(set, self.contents_finished_by_each(taken)))
+        done = [self._files_finished_under_version(stream_id) for stream_id in self._stream_ids]
+        by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
         read = [
-            {facts_description(facts) for facts in files.values() if self._is_unchanged_since_read(facts)}
+            {name_size_and_time(facts) for facts in files.values() if self._is_unchanged_since_read(facts)}
             for files in done
         ]
         now = self._run.clock.now()
         finished = [
             file
             for file in listed
-            if all(listed_description(file) in each for each in read)
+            if all(listed_name_size_time(file) in each for each in read)
             or (
                 file in fetched
-                and listed_description(file) not in self._unclear
+                and listed_name_size_time(file) not in self._unclear
                 and self._was_unchanged_when_read(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
@@ -322,21 +337,21 @@ class KnownFiles:
     def accepted_sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
         """Yield the sizes of all accepted files. Forgotten files may have the size of any of *new*."""
         for stream_id in self._stream_ids:
-            yield from (facts.size for facts in self._ever_accepted(stream_id))
+            yield from (facts.size for facts in self._all_accepted_files(stream_id))
         if any(map(self._forgotten_hashes, self._stream_ids)):
             yield from (file.size for file in new)
 
-    def mark_seen(self, listed: Sequence[RemoteFile]) -> None:
+    def mark_still_listed(self, listed: Sequence[RemoteFile]) -> None:
         """Mark known files that are still listed, once a day, so that the state keeps them."""
-        there, day_ago = {listed_description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        there, day_ago = {listed_name_size_time(file) for file in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._stream_ids:
             seen = [
                 facts.content_hash
                 for facts in self.files_to_skip(stream_id).values()
-                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and facts_description(facts) in there
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and name_size_and_time(facts) in there
             ]
             if seen:
-                self._intake.mark_seen(stream_id.stream, stream_id.version, seen)
+                self._intake.mark_still_listed(stream_id.stream, stream_id.version, seen)
                 self._looked_up.clear()
 
     def has_new_file(self, files: Sequence[FileFacts]) -> bool:
@@ -345,26 +360,28 @@ class KnownFiles:
         A snapshot that an earlier run has read is not new, even if it is read again because it proved no removals.
         """
         new = [
-            self._contents_not_finished_by(stream_id, files)
+            self._contents_unfinished_by_stream(stream_id, files)
             - (self._unfinished_files(stream_id).keys() if self._snapshot else set())
             for stream_id in self._stream_ids
         ]
         streams = [stream_id.stream for stream_id in self._stream_ids]
-        return bool(set.intersection(*new)) or has_arrived_since_due(self._run, streams, files, snapshot=self._snapshot)
+        return bool(set.intersection(*new)) or has_file_arrived_since_due(
+            self._run, streams, files, snapshot=self._snapshot
+        )
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         done = self.files_to_skip(stream_id)  # a listed file that was forgotten is recorded again
         returned = self._files_to_read_again(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
-        self._repeated.setdefault(stream_id, set()).update(facts_description(facts) for facts in replaced if facts)
+        self._repeated.setdefault(stream_id, set()).update(name_size_and_time(facts) for facts in replaced if facts)
         snapshot = self._snapshot
-        listed = [each for each in files if each in returned or is_to_remember(each, done, snapshot=snapshot)]
+        listed = [each for each in files if each in returned or is_new_or_resent_file(each, done, snapshot=snapshot)]
         if listed:
             self._intake.accept(stream_id.stream, stream_id.version, listed)
             self._looked_up.clear()
 
-    def finish(self, stream_id: StreamId) -> None:
-        self._intake.finish(stream_id.stream, stream_id.version)
+    def mark_accepted_finished(self, stream_id: StreamId) -> None:
+        self._intake.mark_accepted_finished(stream_id.stream, stream_id.version)
         self._looked_up.clear()
 
     def _is_unchanged_since_read(self, facts: FileFacts) -> bool:

@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, parameter_pairs
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, parameter_pairs
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.values import exact_json, pagination_members
-from crossdock.values.json_paths import at_path, column_text, names_of
+from crossdock.values.json_paths import at_path, column_text, names_in_path
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
@@ -74,7 +74,7 @@ class OpenLists:
         self._latest = 0  # number of lists that were begun while none was open
 
     @contextmanager
-    def reading_as(self, stream: str) -> Iterator[None]:
+    def attributing_lists_to_stream(self, stream: str) -> Iterator[None]:
         before, self.reader = self.reader, stream
         try:
             yield
@@ -112,7 +112,7 @@ class OpenLists:
         self.unproved.add(self.reader)
 
     @property
-    def is_unproved(self) -> bool:
+    def needs_second_reading(self) -> bool:
         """Whether the reader's list was paged by position, so that changes during the reading can hide records."""
         return self.reader in self.unproved
 
@@ -162,7 +162,7 @@ class ListEvidence:
         shared_key: Sequence[str] = (),
     ) -> None:
         self._key, self.counted, self._by_record = tuple(key), counted, by_record
-        self._lasting_names = {names_of(path)[0] for path in shared_key}
+        self._lasting_names = {names_in_path(path)[0] for path in shared_key}
         self._lasting, self._idle_pages = IdSet(), 0
         self.is_doubted, self.empty_pages = False, 0
         self.positions = PagePositions()
@@ -235,11 +235,11 @@ class ListEvidence:
         changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
-    def record_next_request(self, request: ApiRequest, following: ApiRequest) -> None:
+    def detect_paging_by_position(self, request: ApiRequest, following: ApiRequest) -> None:
         self.counted = self.counted or self.positions.is_paged_by_position(request, following, self.read)
 
     @property
-    def has_all(self) -> bool:
+    def has_all_stated_records(self) -> bool:
         return self._total is not None and self._agrees_with_total(self._total)
 
     @property
@@ -249,7 +249,7 @@ class ListEvidence:
         An opaque cursor may be a position, so that a record that leaves an earlier page hides another one.
         """
         is_same = self._totals is not None and self._totals[0] == self._totals[1]
-        return self.pages > 1 and not self._by_record and not (is_same and self.has_all)
+        return self.pages > 1 and not self._by_record and not (is_same and self.has_all_stated_records)
 
     @property
     def doubtful_length_text(self) -> str | None:
@@ -296,7 +296,7 @@ class ListEvidence:
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
 
 
-def refusal_of_joined_rows(error: DoubtfulListError) -> IncompleteListError:
+def incomplete_joined_rows_error(error: DoubtfulListError) -> IncompleteListError:
     """Return the error for a doubtful list whose rows make records together: some may be missing, or there twice."""
     return IncompleteListError(error.message, where=error.where, hint=_MOVED_ROWS, code=error.code)
 
@@ -330,7 +330,7 @@ class _Parameter:
     ascends: bool = True
     requests: int = 1
 
-    def followed_by(self, number: int, read: int) -> _Parameter:
+    def with_next_number(self, number: int, read: int) -> _Parameter:
         ascends = self.ascends and number == self.last + 1
         return _Parameter(number, self.counts & {read - number}, ascends, self.requests + 1)
 
@@ -346,7 +346,7 @@ class PagePositions:
             self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
         else:
             known = self._known.items()
-            self._known = {place: each.followed_by(found[place], read) for place, each in known if place in found}
+            self._known = {place: each.with_next_number(found[place], read) for place, each in known if place in found}
         return any(_behaves_like_position(name, each) for (_, name), each in self._known.items())
 
 

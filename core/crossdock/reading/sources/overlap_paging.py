@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.values.json_paths import MISSING, at_path
@@ -80,7 +80,10 @@ class OverlappingPages(SizedPages):
         """Return the request for the next page, or for an earlier one after a page that is not joined to the last."""
         offset, total = int(request.page_params[self.param]), self._stated_count(answer)
         before = self._progress[0]
-        number, places = len(answer.items(self.records)), self._sorted_places(answer, is_first=not before.places)
+        number, places = (
+            len(answer.items(self.records)),
+            self._places_refusing_unsorted_page(answer, is_first=not before.places),
+        )
         has_new = before.seen.add([id_ for _, id_ in places]) > 0
         before.without_place += number - len(places)
         if offset and before.joints.isdisjoint(places):
@@ -128,7 +131,7 @@ class OverlappingPages(SizedPages):
             message = f"the list ended after {read:,} of {total:,} records"
             raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN, code="list_incomplete")
 
-    def _sorted_places(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
+    def _places_refusing_unsorted_page(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
         """Return the places of the records that have one. A page that is not sorted is refused.
 
         A record may lack its change, as far as the list is known to have changes: a page without any id and change is
@@ -148,7 +151,8 @@ class OverlappingPages(SizedPages):
                 f"no record has {self.id} and {' and '.join(paths)}", where=answer.address, code="answer_misplaced"
             )
         if not any(
-            _is_sorted(_of_most_frequent_kind([change[index] for change, _ in places])) for index in range(len(paths))
+            _is_sorted(_values_of_commonest_kind([change[index] for change, _ in places]))
+            for index in range(len(paths))
         ):
             hint = "an API that does not know a parameter ignores it"
             message = f"is not sorted by {' or '.join(paths)}, lowest first"
@@ -175,13 +179,13 @@ def _places_shared_with_next_page(places: Sequence[_Place], overlap: int) -> tup
     return frozenset(places), overlap
 
 
-def _of_most_frequent_kind(changes: Sequence[Any]) -> list[Any]:
+def _values_of_commonest_kind(changes: Sequence[Any]) -> list[Any]:
     """Return the values of the most frequent kind: numbers, times or other texts. One wrong value ends no list."""
-    kinds = Counter(_kind(change) for change in changes if change is not None)
-    return [change for change in changes if change is not None and _kind(change) == kinds.most_common(1)[0][0]]
+    kinds = Counter(_value_kind(change) for change in changes if change is not None)
+    return [change for change in changes if change is not None and _value_kind(change) == kinds.most_common(1)[0][0]]
 
 
-def _kind(change: str | int) -> str:
+def _value_kind(change: str | int) -> str:
     return "number" if isinstance(change, int) else "time" if _TIME.match(change) else "text"
 
 

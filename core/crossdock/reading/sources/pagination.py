@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, PagePlace
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
 
 AT_FIRST = frozenset({204, 304})
 """Statuses by which an API says that there is nothing at all."""
@@ -128,12 +128,12 @@ class NextUrl(Paginator):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         _check_is_object(answer)
-        target = _text_or_number_at(
-            answer, self.path if self.rel is None else f"{self.path}/{self._number_of_link(answer)}/href"
+        target = _text_or_number_at_pointer(
+            answer, self.path if self.rel is None else f"{self.path}/{self._link_index(answer)}/href"
         )
         return request.following(target) if target else None
 
-    def _number_of_link(self, answer: ApiAnswer) -> int:
+    def _link_index(self, answer: ApiAnswer) -> int:
         """Return the number of the link with *rel*, or of none."""
         links = answer.items(self.path)
         found = (number for number, link in enumerate(links) if isinstance(link, dict) and link.get("rel") == self.rel)
@@ -168,7 +168,7 @@ class SizedPages(Paginator):
         return request if self.size is None else request.with_page(**{self.size_param: self.size})
 
     def stated_total(self, answer: ApiAnswer) -> int | None:
-        return _whole_number_at(answer, self.total)
+        return _whole_number_at_pointer(answer, self.total)
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  places go on
         size = request.page_params.get(self.size_param)
@@ -191,7 +191,7 @@ class CursorInBody(SizedPages):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         _check_is_object(answer)
-        cursor = _text_or_number_at(answer, self.path)
+        cursor = _text_or_number_at_pointer(answer, self.path)
         if cursor is None or _says_no_next_page(
             cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params
         ):
@@ -225,12 +225,12 @@ class AfterId(SizedPages):
         found = answer.items(self.records)
         if not found:
             return None
-        last = _text_or_number_at(answer, f"{self.records}/{len(found) - 1}/{self.id}")
+        last = _text_or_number_at_pointer(answer, f"{self.records}/{len(found) - 1}/{self.id}")
         if last is None:
             raise RefusedError(
                 f"the last record of the page has no member {self.id}", where=answer.address, code="answer_misplaced"
             )
-        numbers = [number for each in found if (number := _whole_number_in(each, self.id)) is not None]
+        numbers = [number for each in found if (number := _whole_number_in_member(each, self.id)) is not None]
         if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
             message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
             hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
@@ -286,7 +286,7 @@ class PageNumber(SizedPages):
         number = int(request.page_params[self.param])
         read = number - self.start + 1
         if not answer.items(self.records):
-            pages = _whole_number_at(answer, self.pages)
+            pages = _whole_number_at_pointer(answer, self.pages)
             if pages is not None and read <= pages:
                 raise RefusedError(
                     f"has no records, although there are {pages} pages", where=answer.address, code="list_incomplete"
@@ -300,7 +300,7 @@ class PageNumber(SizedPages):
         return answer.items(self.records)
 
     def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:
-        pages = _whole_number_at(answer, self.pages)
+        pages = _whole_number_at_pointer(answer, self.pages)
         return pages is not None and int(request.page_params[self.param]) - self.start + 1 >= pages
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
@@ -386,7 +386,7 @@ def _check_is_object(answer: ApiAnswer) -> None:
         raise RefusedError("is not a JSON object with a next page", where=answer.address, code="answer_misplaced")
 
 
-def _text_or_number_at(answer: ApiAnswer, pointer: str) -> str | None:
+def _text_or_number_at_pointer(answer: ApiAnswer, pointer: str) -> str | None:
     """Return the text or whole number at *pointer*; None if it is null, false, empty or absent. Others are refused."""
     value = answer.at(pointer)
     if value is None or value is False or value == "":
@@ -403,17 +403,17 @@ def _says_no_next_page(cursor: str, name: str, *, is_later: bool) -> bool:
     return cursor in {"0", "-1"} and (is_later or "next" in name.lower())
 
 
-def _whole_number_in(record: Any, name: str) -> int | None:
+def _whole_number_in_member(record: Any, name: str) -> int | None:
     value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _whole_number_at(answer: ApiAnswer, pointer: str | None) -> int | None:
+def _whole_number_at_pointer(answer: ApiAnswer, pointer: str | None) -> int | None:
     if pointer is None:
         return None
-    if (value := _whole_number_in({pointer: answer.at(pointer)}, pointer)) is None:
+    if (value := _whole_number_in_member({pointer: answer.at(pointer)}, pointer)) is None:
         raise RefusedError(f"has no whole number at {pointer}", where=answer.address, code="answer_misplaced")
     return value
 

@@ -15,10 +15,10 @@ from msgspec import Struct
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
-from crossdock.pacing.throttling import Throttling
+from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
-from crossdock.reading.sources.api import succeeds
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.api_declaration import succeeds
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import (
     Answer,
@@ -94,7 +94,7 @@ class RetriedRequests(Struct, frozen=True):
             smaller: Returns the request to send instead after a time-out, if there is one.
 
         Raises:
-            CrossdockError: As `crossdock.reading.sources.api_client.ApiClient.request`.
+            CrossdockError: As `crossdock.reading.sources.paginated_api_client.ApiClient.request`.
         """
         failures = lessened = 0
         while True:
@@ -120,7 +120,7 @@ class RetriedRequests(Struct, frozen=True):
         """Send *request* until it is not throttled. That costs time, but no attempt."""
         refusals, until = 0, self.clock.monotonic() + THROTTLED_AT_MOST_S
         while True:
-            sent = self.allowance.take(request.graphql)
+            sent = self.allowance.wait_for_token(request.graphql)
             try:
                 answer = send(request)
                 body, unreadable = json_of_body(answer)
@@ -131,7 +131,7 @@ class RetriedRequests(Struct, frozen=True):
                 if throttling is None and (answer.status == 429 or graphql_errors.is_throttled(request, read)):
                     throttling = Throttling()
             except BaseException:
-                self.allowance.record_lost(sent)
+                self.allowance.record_unanswered_request(sent)
                 raise
             wait_s = None if throttling is None else throttling.wait_s
             self.allowance.record_answer(sent, answer, throttled=throttling is not None, wait_s=wait_s, body=read.body)
@@ -139,8 +139,8 @@ class RetriedRequests(Struct, frozen=True):
                 if answer.status in request.ends:
                     return read
                 self._raise_error_of_status(answer, shown, unreadable, body, read.status)
-                if graphql_errors.is_failed(request, read):
-                    said = api_error_messages.message_of(read.at("/errors"), self.redacted)
+                if graphql_errors.is_internal_failure(request, read):
+                    said = api_error_messages.error_message_in(read.at("/errors"), self.redacted)
                     raise UnavailableError(
                         f"a GraphQL query failed with an internal error{said and f': {said}'}", code="graphql_failed"
                     )
@@ -162,7 +162,7 @@ class RetriedRequests(Struct, frozen=True):
         said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
-        if status >= 500 and not json_rpc_errors.is_permanent(status, body):
+        if status >= 500 and not json_rpc_errors.is_permanent_failure(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
             reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
@@ -227,12 +227,12 @@ def _reason_not_json(answer: Answer, error: ValueError) -> str:
     if start.startswith(_UTF_16) or b"\0" in start[:4]:
         return "it is UTF-16, and JSON must be UTF-8 (RFC 8259)"
     if isinstance(error, UnicodeDecodeError):
-        declared = _declared_charset(kind)
+        declared = _foreign_charset_note(kind)
         return f"byte {error.start + 1:,} is not UTF-8, which JSON must be (RFC 8259){declared}"
     return str(error)
 
 
-def _declared_charset(content_type: str) -> str:
+def _foreign_charset_note(content_type: str) -> str:
     """Return the charset of a content type if it is a known one other than UTF-8. Other texts could contain a
     secret.
     """

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from crossdock.errors import CrossdockError, StateError, with_code
+from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.api_request import ApiUsage
+from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
-from crossdock.reading.sources.pauses_between_growth_checks import GrowthChecks
-from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
+from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
-from crossdock.values.author_code import AuthorCodeError, guarded
+from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.values.local_files import create_private_folder, is_alive
+from crossdock.values.local_files import create_private_folder, is_process_alive
 from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
-from crossdock.values.run_messages import RunMessages, remarks_by_stream, warnings_of
+from crossdock.values.run_messages import RunMessages, warning_texts, warnings_and_notes_by_stream
 
 if TYPE_CHECKING:
     import httpx
@@ -55,21 +55,21 @@ class IntakeLog(Protocol):
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         """Return the files finished under *version* so long ago that `finished_files` does not list them."""
 
-    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `finished_files`."""
 
     def known_files(self, stream: str) -> list[FileFacts]:
         """Return all files ever accepted, as far as retention keeps them."""
 
-    def passed_files(self, stream: str) -> set[FileDescription]:
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
         """Return the files that the source listed last time and that were older than the accepted one."""
 
-    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Record the result of the next `passed_files`."""
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
+        """Record the result of the next `passed_over_files`."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None: ...
 
-    def finish(self, stream: str, version: str) -> None:
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
         """Record that every record of the accepted files is settled or kept in the state."""
 
 
@@ -77,14 +77,14 @@ class CrashMarker:
     """Marks what is read, so that the next process knows which input killed this one. This class marks nothing."""
 
     @contextmanager
-    def mark_stream(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
+    def mark_stream_being_read(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
         """Mark the block as reading *stream*. Raises RefusedError if reading it has killed the process repeatedly."""
         yield
 
-    def mark_file(self, name: str, content: str) -> None:
+    def mark_file_being_read(self, name: str, content: str) -> None:
         """Mark that the stream of this thread now reads a file with this content hash.
 
-        Raises RefusedError as `mark_stream`.
+        Raises RefusedError as `mark_stream_being_read`.
         """
 
     def count_batch(self) -> None:
@@ -92,7 +92,7 @@ class CrashMarker:
 
 
 @contextmanager
-def write_errors(path: Path) -> Iterator[None]:
+def os_errors_as_state_errors(path: Path) -> Iterator[None]:
     """Raise StateError with a hint instead of an `OSError`, such as that of a full disk."""
     try:
         yield
@@ -146,7 +146,7 @@ class ClosingStack(ExitStack):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> bool:
         try:
-            with guarded("at_end", None, only_authors=True):
+            with convert_author_errors("at_end", None, only_authors=True):
                 return bool(super().__exit__(kind, error, traceback))
         except AuthorCodeError as failure:
             if self._failed is None or error is failure:
@@ -165,7 +165,7 @@ class SourceContext:
         work: Folder for this run, removed at its end.
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
-        messages: Notes and warnings; `note` and `warn` add to them.
+        messages: Notes and warnings; `add_note` and `add_warning` add to them.
         job: None if the run is not scheduled.
         inputs: What the sources of files found, by the stream's name.
         intakes: What was read to the end, until it is taken in.
@@ -210,7 +210,7 @@ class SourceContext:
 
     def apart(self, name: str) -> SourceContext:
         """Return the same run with the spool folder *name*. Raises StateError if the spool cannot be created."""
-        with write_errors(self.spool):
+        with os_errors_as_state_errors(self.spool):
             create_private_folder(self.spool)
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
@@ -221,37 +221,37 @@ class SourceContext:
     def note(self, stream: str, text: str) -> None:
         """Show a remark on *stream*, or on the run if it is empty, now and in the report of the run."""
         self.progress.warn(f"{stream}: {text}" if stream else text)
-        self.messages.note(stream, text)
+        self.messages.add_note(stream, text)
 
     def warn(self, stream: str, text: str, *, code: str | None = None) -> None:
-        """Do the same as `note` for a text about which people are notified. *code* names what happened."""
-        shown = with_code(text, code)
+        """Do the same as `add_note` for a text about which people are notified. *code* names what happened."""
+        shown = add_code_to_first_line(text, code)
         self.progress.warn(f"{stream}: {shown}" if stream else shown)
-        self.messages.warn(stream, text, code=code)
+        self.messages.add_warning(stream, text, code=code)
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return remarks_by_stream(self.messages)
+        return warnings_and_notes_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:
         """Warnings so far, each after the name of its stream."""
-        return warnings_of(self.messages)
+        return warning_texts(self.messages)
 
 
-def run_folder(stack: ExitStack, spool: Path | None) -> Path:
+def create_run_folder(stack: ExitStack, spool: Path | None) -> Path:
     """Create a private folder in *spool*, or in the system's temporary folder. It is removed when *stack* unwinds."""
-    with write_errors(spool or Path(tempfile.gettempdir())):
+    with os_errors_as_state_errors(spool or Path(tempfile.gettempdir())):
         if spool is not None:
             create_private_folder(spool)
-            _remove_abandoned(spool)
+            _remove_abandoned_run_folders(spool)
         folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _remove_abandoned(spool: Path) -> None:
+def _remove_abandoned_run_folders(spool: Path) -> None:
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
-        if owner.isdecimal() and not is_alive(int(owner)):
+        if owner.isdecimal() and not is_process_alive(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.list_evidence import is_page_parameter
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
 from crossdock.values import exact_json, pagination_members
@@ -225,26 +225,26 @@ class SignsOfUnreadRecords:
                 return f"{place} is {number:,}, and {self._read:,} were read"
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
-        return self.next_page if not is_stopped and (self._is_empty or not self._ends_empty) else None
+        return self.sign_of_next_page if not is_stopped and (self._is_empty or not self._ends_empty) else None
 
     @property
-    def next_page(self) -> str | None:
+    def sign_of_next_page(self) -> str | None:
         """What in the latest page tells of a next one, or None."""
-        following = self._next or (None if self._has_all else self._cursor)
+        following = self._next or (None if self._has_all_stated_records else self._cursor)
         return None if following is None else f"{following} tells of a next page"
 
     @property
-    def says_last(self) -> bool:
+    def is_last_page_stated(self) -> bool:
         """Whether the latest page states that none follows, and no page did so wrongly."""
         return self._said_last and self._is_trusted
 
     @property
     def may_be_cut(self) -> bool:
         """Whether the only page is as long as was asked for, and no sign says whether there are more records."""
-        return self._is_cut and not self._has_all
+        return self._is_cut and not self._has_all_stated_records
 
     @property
-    def _has_all(self) -> bool:
+    def _has_all_stated_records(self) -> bool:
         return any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
 
     def _signs_in_answer(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
@@ -392,7 +392,7 @@ def signs_of_empty_list(
     return signs
 
 
-def refusing_member(record: Any) -> str | None:
+def member_reporting_failure(record: Any) -> str | None:
     """Return the member of a record in an answer that says that the request failed, or None.
 
     Only its errors and its success count: a status or a code may be the record's own.
@@ -462,13 +462,15 @@ def _says_success(name: str, value: Any) -> bool:
 def says_no_error(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, list):
-        return all(says_no_error(each) and not (isinstance(each, dict) and _has_number(each)) for each in value)
+        return all(
+            says_no_error(each) and not (isinstance(each, dict) and _has_zero_outside_codes(each)) for each in value
+        )
     if isinstance(value, dict):
         return all(map(says_no_error, value.values()))
     return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
 
 
-def _has_number(item: Mapping[str, Any]) -> bool:
+def _has_zero_outside_codes(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
     plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.shared_buckets import ApiBucket, SentRequest
+from crossdock.reading.sources.api_requests_and_answers import ApiUsage
+from crossdock.reading.sources.shared_token_buckets import ApiBucket, SentRequest
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
@@ -42,13 +42,14 @@ class SourceAllowance:
         """The bucket as last seen, with the rate for the start of the next run."""
         return self._bucket.state
 
-    def take(self, query: str | None) -> SentRequest:
-        """Wait until a request may be sent. The caller must call `record_answer` or `record_lost` afterwards.
+    def wait_for_token(self, query: str | None) -> SentRequest:
+        """Wait until a request may be sent. The caller must call `record_answer` or `record_unanswered_request`
+        afterwards.
 
         Args:
             query: The query of a GraphQL request.
         """
-        taken = self._bucket.take(query, live=self._live)
+        taken = self._bucket.try_take_token(query, live=self._live)
         if isinstance(taken, SentRequest):
             self._waiting(timedelta())
         else:
@@ -62,7 +63,7 @@ class SourceAllowance:
             self._waiting(timedelta(seconds=taken))
             self._clock.sleep(max(LEAST_WAIT_S, taken))
             self.usage.waited_s += taken
-            taken = self._bucket.take(query, live=self._live)
+            taken = self._bucket.try_take_token(query, live=self._live)
         return taken
 
     def record_answer(
@@ -79,5 +80,5 @@ class SourceAllowance:
         self.usage.throttled += throttled
         self._bucket.record_answer(sent, answer, throttled=throttled, wait_s=wait_s, body=body)
 
-    def record_lost(self, sent: SentRequest) -> None:
-        self._bucket.record_lost(sent)
+    def record_unanswered_request(self, sent: SentRequest) -> None:
+        self._bucket.record_unanswered_request(sent)

@@ -11,13 +11,13 @@ from pydantic import GetPydanticSchema, model_validator
 
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.values.addresses import forbidden_addresses
-from crossdock.values.config_models import ConfigModel, Name, finding_at
+from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key
+from crossdock.values.web_address_checks import forbidden_addresses
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api import Api
-    from crossdock.reading.sources.api_client import ApiClient
-    from crossdock.reading.transport.refused_credentials import RefusedCredentials
+    from crossdock.reading.sources.api_declaration import Api
+    from crossdock.reading.sources.paginated_api_client import ApiClient
+    from crossdock.reading.transport.account_lockout_prevention import RefusedCredentials
 
 
 # A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
@@ -35,7 +35,7 @@ class Settings(ConfigModel):
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
         for place, fault in forbidden_addresses(data):
-            raise finding_at(place, fault)
+            raise finding_about_key(place, fault)
         return data
 
     @property
@@ -78,8 +78,8 @@ class Context(Generic[S]):
         return self.shared(_API, self._open_api)
 
     def _open_api(self) -> ApiClient:
-        from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
-        from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415
+        from crossdock.reading.sources.api_declaration import declared_api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.paginated_api_client import ApiClient  # noqa: PLC0415
 
         if self._declared_api is None:
             raise ConnectorError(

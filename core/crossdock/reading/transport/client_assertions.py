@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LIFE_S = 300

@@ -17,7 +17,7 @@ from crossdock.reading.transport.failure_sentences import (
     CANNOT_BE_REACHED,
     NOT_SENT,
     REQUEST_FAILED,
-    http_reason,
+    http_failure_reason,
 )
 from crossdock.reading.transport.http_results import (
     MAX_RESPONSE_BYTES,
@@ -74,7 +74,7 @@ def httpx_client(
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(limits.timeout_s, connect=CONNECT_TIMEOUT_S),
-        event_hooks={"request": [on_request] if on_request else [], "response": [_release_stream]},
+        event_hooks={"request": [on_request] if on_request else [], "response": [_read_and_release_stream]},
         transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
@@ -92,7 +92,7 @@ def _bounded_transport(limits: AnswerLimits, connection: HttpConnection) -> Boun
     return BoundedTransport(client)
 
 
-def _release_stream(response: httpx.Response) -> None:
+def _read_and_release_stream(response: httpx.Response) -> None:
     """Break a reference cycle with httpx's stream. Commands collect garbage rarely, and would keep a thousand pages."""
     response.read()
     response.stream = httpx.ByteStream(response.content)
@@ -116,8 +116,8 @@ class BoundedTransport(httpx.BaseTransport):
         translated = httpcore.Request(
             request.method, target, headers=request.headers.raw, content=content, extensions=extensions
         )
-        with _httpx_errors(request), self._lock:
-            status, headers, body = self._client.exchange(translated, may_leave, sink)
+        with _client_errors_as_httpx_errors(request), self._lock:
+            status, headers, body = self._client.send_and_read_response(translated, may_leave, sink)
         kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
         return httpx.Response(status, headers=kept, content=body, request=request)
 
@@ -126,11 +126,11 @@ class BoundedTransport(httpx.BaseTransport):
 
 
 @contextmanager
-def _httpx_errors(request: httpx.Request) -> Iterator[None]:
+def _client_errors_as_httpx_errors(request: httpx.Request) -> Iterator[None]:
     try:
         yield
     except zlib.error as error:
-        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_reason(error)}", request=request) from None
+        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_failure_reason(error)}", request=request) from None
     except UnreadableError:
         raise
     except AmbiguousError as error:
@@ -138,11 +138,11 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
     except (*NOT_SENT, *AMBIGUOUS) as error:
         prefix = CANNOT_BE_REACHED if isinstance(error, NOT_SENT) else REQUEST_FAILED
         kind = getattr(httpx, type(error).__name__, httpx.TransportError)  # the names are the same in both libraries
-        raise kind(f"{prefix}{http_reason(error)}", request=request) from None
+        raise kind(f"{prefix}{http_failure_reason(error)}", request=request) from None
 
 
 @contextmanager
-def unavailable_errors(host: str | None = None) -> Iterator[None]:
+def httpx_errors_as_unavailable(host: str | None = None) -> Iterator[None]:
     """Raise UnavailableError or TimedOutError instead of the errors of httpx, which may quote the server.
 
     A failure of another host than *host*, such as one that grants tokens, is named in the message.
@@ -157,8 +157,8 @@ def unavailable_errors(host: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def delivery_errors(host: str) -> Iterator[None]:
-    """Raise NotSentError or AmbiguousError as `unavailable_errors` does. Without a token, nothing was sent."""
+def httpx_errors_as_delivery_errors(host: str) -> Iterator[None]:
+    """Raise NotSentError or AmbiguousError as `httpx_errors_as_unavailable` does. Without a token, nothing was sent."""
     try:
         yield
     except (NotSentError, AmbiguousError):

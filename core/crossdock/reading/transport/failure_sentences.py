@@ -54,24 +54,24 @@ _CERTIFICATE_ALERTS: Mapping[str, str] = {
 _STATUS = re.compile("[1-5][0-9]{2}(?= |$)")
 
 
-def http_reason(error: Exception) -> str:
+def http_failure_reason(error: Exception) -> str:
     if isinstance(error, httpcore.RemoteProtocolError):
         text = str(error)
         found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
         return next(found, "the response is not valid HTTP")
     cause = error.args[0] if error.args else None  # where httpcore keeps the original error
     if isinstance(error, httpcore.ProxyError):
-        return _proxy_reason(cause)
+        return _proxy_failure_reason(cause)
     if isinstance(cause, OSError) and not isinstance(error, httpcore.TimeoutException):
-        return network_reason(cause) + _certificate_hint(cause)
+        return network_failure_reason(cause) + _certificate_hint(cause)
     if isinstance(cause, ValueError):
         return "the address has no valid host"
     return next((reason for kind, reason in _OTHERS.items() if isinstance(error, kind)), "the connection failed")
 
 
-def _proxy_reason(cause: object) -> str:
+def _proxy_failure_reason(cause: object) -> str:
     if isinstance(cause, OSError):
-        return f"the proxy cannot be reached: {network_reason(cause)}"
+        return f"the proxy cannot be reached: {network_failure_reason(cause)}"
     status = _STATUS.match(str(cause))
     if status is None:
         return "the proxy did not connect to the server"
@@ -79,7 +79,7 @@ def _proxy_reason(cause: object) -> str:
     return f"the proxy refused to connect to the server: HTTP {status[0]}{hint}"
 
 
-def refuses_certificate(error: Exception) -> bool:
+def is_client_certificate_refused(error: Exception) -> bool:
     """Return whether the server refuses the client certificate, which with TLS 1.3 follows the handshake.
 
     No request is processed before that (RFC 8446 section 4.4.2.4).
@@ -93,7 +93,7 @@ def _certificate_hint(error: OSError) -> str:
     return next((hint for alert, hint in _CERTIFICATE_ALERTS.items() if alert in reason), "")
 
 
-def network_reason(error: OSError) -> str:
+def network_failure_reason(error: OSError) -> str:
     """Return the text of the operating system or the TLS library, which never quotes the server."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"

@@ -148,7 +148,7 @@ def archive_names(file: RemoteFile) -> tuple[str, str]:
     return file.name, f"{path.stem}.{datetime.fromtimestamp(file.mtime, UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
 
 
-def name_taken_error(file: RemoteFile, folder: str, where: str) -> RefusedError:
+def archive_name_taken_error(file: RemoteFile, folder: str, where: str) -> RefusedError:
     message = f"cannot be moved to {folder!r}: files with its names are there already"
     return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them", code="file_changed")
 
@@ -235,10 +235,10 @@ def matches_pattern(name: str, pattern: str) -> bool:
 def matching_files(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
     """Return the files that match, by name. An unsafe name is refused: to leave it out would lose its records."""
     chosen = {file.name: file for file in files if matches_pattern(file.name, pattern)}
-    return [chosen[name] for name in safe_names(chosen, pattern, where)]
+    return [chosen[name] for name in sorted_names_refusing_unsafe(chosen, pattern, where)]
 
 
-def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
+def sorted_names_refusing_unsafe(names: Iterable[str], pattern: str, where: str) -> list[str]:
     for name in names:
         if not is_safe_name(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"

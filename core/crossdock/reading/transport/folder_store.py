@@ -25,13 +25,13 @@ from crossdock.reading.transport.file_store import (
     FileInPlace,
     RemoteFile,
     Sink,
+    archive_name_taken_error,
     archive_names,
     change_since_listed,
     link_refused_error,
     matches_pattern,
     matching_files,
-    name_taken_error,
-    safe_names,
+    sorted_names_refusing_unsafe,
 )
 
 _BLOCK = 1024 * 1024
@@ -67,20 +67,20 @@ class FolderStore:
         with self._matching_entries(folder, pattern) as (inside, entries):
             for entry in entries:
                 with suppress(FileNotFoundError):  # it was removed since
-                    if file := _regular_file(entry.name, folder, entry.stat(follow_symlinks=False)):
+                    if file := _regular_file_or_none(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
                     elif entry.is_symlink():
                         links.append(entry.name)
             files = {file.revision for file in found}
             for name in links:
-                if not _is_folder_or_one_of(files, name, inside):
+                if not _is_harmless_link(files, name, inside):
                     raise link_refused_error(name, pattern, self._where)
         return matching_files(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         with self._matching_entries(folder, pattern) as (_, entries):
             found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return safe_names(found, pattern, self._where)
+        return sorted_names_refusing_unsafe(found, pattern, self._where)
 
     @contextmanager
     def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
@@ -103,7 +103,7 @@ class FolderStore:
 
         with (
             _closing_descriptor(self._open_folder(folder or ".", missing)) as inside,
-            self._translated_errors(f"listing folder {shown}", missing),
+            self._os_errors_as_crossdock_errors(f"listing folder {shown}", missing),
             os.scandir(inside) as entries,
         ):
             yield inside, matching(entries)
@@ -117,7 +117,7 @@ class FolderStore:
         read = 0
         with self._opened_file(file.path) as (descriptor, now):
             self._check_unchanged(file, now, AFTER_LISTED)
-            while read <= file.size and (block := self._read(descriptor, file.path)):
+            while read <= file.size and (block := self._read_block(descriptor, file.path)):
                 sink.write(block)
                 read += len(block)
                 if progress:
@@ -138,12 +138,12 @@ class FolderStore:
         with (
             _closing_descriptor(self._open_folder(file.folder or ".", gone)) as source,
             _closing_descriptor(self._open_folder(folder, missing)) as target,
-            self._translated_errors(f"moving {file.path!r}", gone),
+            self._os_errors_as_crossdock_errors(f"moving {file.path!r}", gone),
         ):
             self._check_moved_file(file, source, file.name)
             name = next((name for name in archive_names(file) if _reserve_name(name, target)), None)
             if name is None:
-                raise name_taken_error(file, folder, self._where)
+                raise archive_name_taken_error(file, folder, self._where)
             try:
                 os.rename(file.name, name, src_dir_fd=source, dst_dir_fd=target)
             except OSError:
@@ -184,7 +184,7 @@ class FolderStore:
         folder, _, name = path.rpartition("/")
         with (
             _closing_descriptor(self._open_folder(folder or ".", self._missing_folder_error(path))) as inside,
-            self._translated_errors(doing),
+            self._os_errors_as_crossdock_errors(doing),
         ):
             yield inside, name
 
@@ -193,7 +193,7 @@ class FolderStore:
         return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
     def _check_moved_file(self, file: RemoteFile, folder: int, name: str) -> None:
-        now = _regular_file(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        now = _regular_file_or_none(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
@@ -203,7 +203,10 @@ class FolderStore:
         with self._opened_file(file.path) as (descriptor, now):
             self._check_unchanged(file, now, AFTER_LISTED)
             try:
-                with self._translated_errors(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                with (
+                    self._os_errors_as_crossdock_errors(f"reading {file.path!r}"),
+                    open(descriptor, "rb", closefd=False) as stream,
+                ):
                     yield stream
             except Exception:
                 self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ)  # a change is the cause
@@ -236,7 +239,7 @@ class FolderStore:
         missing = _MissingError(f"file {path!r} does not exist", where=self._where, hint=hint)
         with (
             _closing_descriptor(self._open_folder(folder or slash or ".", missing)) as inside,
-            self._translated_errors(f"reading {path!r}", missing),
+            self._os_errors_as_crossdock_errors(f"reading {path!r}", missing),
         ):
             try:
                 opened = os.open(name, _FILE, dir_fd=inside)
@@ -245,25 +248,25 @@ class FolderStore:
                     raise self._not_regular_error(path) from error
                 raise
         with _closing_descriptor(opened) as descriptor:
-            if (file := _regular_file(name, folder, os.fstat(descriptor))) is None:
+            if (file := _regular_file_or_none(name, folder, os.fstat(descriptor))) is None:
                 raise self._not_regular_error(path)
             yield descriptor, file
 
-    def _read(self, descriptor: int, path: str) -> bytes:
-        with self._translated_errors(f"reading {path!r}"):
+    def _read_block(self, descriptor: int, path: str) -> bytes:
+        with self._os_errors_as_crossdock_errors(f"reading {path!r}"):
             return os.read(descriptor, _BLOCK)
 
     def _open_folder(self, folder: str, missing: CrossdockError) -> int:
         """Open *folder*; the caller must close the descriptor. *missing* is raised if there is no such folder."""
-        parts = self._folder_parts(folder)
-        with self._translated_errors(f"opening folder {folder!r}", missing):
+        parts = self._checked_folder_parts(folder)
+        with self._os_errors_as_crossdock_errors(f"opening folder {folder!r}", missing):
             inside = os.open(self._root, _FOLDER)
             for name in parts:
                 with _closing_descriptor(inside) as outer:
                     inside = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
             return inside
 
-    def _folder_parts(self, folder: str) -> Sequence[str]:
+    def _checked_folder_parts(self, folder: str) -> Sequence[str]:
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint, code="file_unsafe")
@@ -280,7 +283,7 @@ class FolderStore:
         return RefusedError(f"{path!r} is not a regular file", where=self._where, hint=hint, code="file_unsafe")
 
     @contextmanager
-    def _translated_errors(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
+    def _os_errors_as_crossdock_errors(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -314,7 +317,7 @@ class _MissingError(RemoteError):
     """A file that does not exist, or no longer."""
 
 
-def _regular_file(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
+def _regular_file_or_none(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
     """Return None for links, folders and pipes."""
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -322,12 +325,12 @@ def _regular_file(name: str, folder: str, status: os.stat_result) -> RemoteFile 
     return RemoteFile(name, status.st_size, seconds, folder, revision)
 
 
-def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
+def _is_harmless_link(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
     try:
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look
         return False
-    file = _regular_file(link, "", status)
+    file = _regular_file_or_none(link, "", status)
     return stat.S_ISDIR(status.st_mode) or (file is not None and file.revision in files)
 
 

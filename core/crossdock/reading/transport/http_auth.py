@@ -10,7 +10,7 @@ import httpx
 
 from crossdock.errors import ConfigError
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 
 Flow = Generator[httpx.Request, httpx.Response, None]
 Expired = Callable[[int, Any], bool]

@@ -24,8 +24,8 @@ from crossdock.reading.transport.failure_sentences import (
     CANNOT_BE_REACHED,
     NOT_SENT,
     REQUEST_FAILED,
-    http_reason,
-    refuses_certificate,
+    http_failure_reason,
+    is_client_certificate_refused,
 )
 from crossdock.reading.transport.http_results import (
     MAX_RESPONSE_BYTES,
@@ -39,7 +39,7 @@ from crossdock.reading.transport.http_results import (
 )
 from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 from crossdock.reading.transport.tls_context import tls_context
-from crossdock.values.addresses import check_proxy_address
+from crossdock.values.web_address_checks import check_proxy_address
 
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
@@ -103,15 +103,15 @@ class HttpClient:
             NotSentError: If it was not sent; `ExpiredError` if *may_leave* returned False before the first byte.
             AmbiguousError: If it may have been processed.
         """
-        with self._translated_errors():
+        with self._httpcore_errors_as_delivery_errors():
             request = self._build_request(method, path, body, headers or {}, params or {})
-            status, lines, content = self.exchange(request, may_leave)
+            status, lines, content = self.send_and_read_response(request, may_leave)
         received: dict[str, list[str]] = {}
         for name, value in lines:
             received.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         return Answer(status, {name: ", ".join(values) for name, values in received.items()}, content)
 
-    def exchange(
+    def send_and_read_response(
         self,
         request: httpcore.Request,
         may_leave: Callable[[], bool] = lambda: True,
@@ -123,7 +123,7 @@ class HttpClient:
         """
         route = self._route(request.url)
         route.network.begin_request(time.monotonic() + self._total_timeout_s, may_leave)
-        with route.not_sent_errors(), closing(route.pool.handle_request(request)) as response:
+        with route.ambiguous_errors_as_not_sent(), closing(route.pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
             body = bytearray()
             write = body.extend if sink is None or response.status != 200 else sink.write
@@ -168,13 +168,13 @@ class HttpClient:
             raise AmbiguousError(f"{REQUEST_FAILED}the compressed response is incomplete", where=self._base_url)
 
     @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
+    def _httpcore_errors_as_delivery_errors(self) -> Iterator[None]:
         try:
             yield
         except NOT_SENT as error:
-            raise NotSentError(f"{CANNOT_BE_REACHED}{http_reason(error)}", where=self._base_url) from None
+            raise NotSentError(f"{CANNOT_BE_REACHED}{http_failure_reason(error)}", where=self._base_url) from None
         except AMBIGUOUS as error:
-            raise AmbiguousError(f"{REQUEST_FAILED}{http_reason(error)}", where=self._base_url) from None
+            raise AmbiguousError(f"{REQUEST_FAILED}{http_failure_reason(error)}", where=self._base_url) from None
 
     def close(self) -> None:
         self._direct.pool.close()
@@ -195,12 +195,12 @@ class _Route:
         )
 
     @contextmanager
-    def not_sent_errors(self) -> Iterator[None]:
+    def ambiguous_errors_as_not_sent(self) -> Iterator[None]:
         """Raise exceptions of `NOT_SENT` where a failure shows that no request was sent."""
         try:
             yield
         except AMBIGUOUS as error:
-            if refuses_certificate(error):
+            if is_client_certificate_refused(error):
                 raise httpcore.ConnectError(*error.args) from error
             if self.network.is_tunnel and not self.network.has_left:
                 raise httpcore.ProxyError from error
@@ -252,7 +252,7 @@ class _DeadlineNetwork(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         left = self.seconds_left(timeout, httpcore.ConnectTimeout)
-        with _invalid_host_errors():
+        with _value_errors_as_connect_errors():
             stream = self._connect_with_proxy_errors(host, port, left, local_address, socket_options)
         return _DeadlineStream(stream, self, self._layers)
 
@@ -283,7 +283,7 @@ class _DeadlineStream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         left = self._bound.seconds_left(timeout, httpcore.ConnectTimeout)
-        with _invalid_host_errors():
+        with _value_errors_as_connect_errors():
             stream = self._stream.start_tls(ssl_context, server_hostname, left)
         return _DeadlineStream(stream, self._bound, max(0, self._layers - 1))
 
@@ -300,7 +300,7 @@ def _encoded_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 @contextmanager
-def _invalid_host_errors() -> Iterator[None]:
+def _value_errors_as_connect_errors() -> Iterator[None]:
     """Translate the ValueError that Python raises for an invalid host name, which httpcore does not translate."""
     try:
         yield

@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from crossdock.errors import ConfigError
-from crossdock.values.addresses import is_loopback
 from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem_response, serve_in_thread
+from crossdock.values.web_address_checks import is_loopback
 
 PATH = "/callback"
 _CLIENTS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=8)
@@ -25,7 +25,7 @@ _HEADERS = {
 }
 
 
-def is_on_this_machine(redirect_url: str) -> bool:
+def is_loopback_redirect(redirect_url: str) -> bool:
     """Return whether the browser's answer can be taken here, rather than by a person who copies the address."""
     parts = urlsplit(redirect_url)
     return parts.scheme == "http" and is_loopback(parts.hostname or "")

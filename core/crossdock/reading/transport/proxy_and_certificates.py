@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
-from crossdock.values.addresses import check_proxy_address
-from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
+from crossdock.values.config_base_types import ConfigModel, ConfigPath, SecretRef
+from crossdock.values.web_address_checks import check_proxy_address
 
 _NEEDS = {
     "proxy_user": "proxy",
@@ -42,7 +42,7 @@ class HttpConnection(ConfigModel):
     ``proxy`` or ``ca_file`` is not set."""
 
     @model_validator(mode="after")
-    def _check_pairs(self) -> Self:
+    def _check_required_settings(self) -> Self:
         for key, needed in _NEEDS.items():
             if getattr(self, key) is not None and getattr(self, needed) is None:
                 raise ValueError(f"{key} needs {needed}")

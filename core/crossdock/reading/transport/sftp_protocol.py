@@ -46,7 +46,7 @@ class StatusError(Exception):
     """The server refused a request. Its text is left out: it may repeat anything."""
 
     def __init__(self, answer: Message) -> None:
-        self.code = answer.number()
+        self.code = answer.read_number()
         super().__init__(f"{_REASONS.get(self.code, 'unknown reason')} (status {self.code})")
 
 
@@ -63,29 +63,29 @@ class Message:
         self._body, self._at = body, 0
 
     @property
-    def is_read(self) -> bool:
+    def is_at_end(self) -> bool:
         return self._at == len(self._body)
 
-    def take(self, count: int) -> bytes:
+    def read_bytes(self, count: int) -> bytes:
         if count > len(self._body) - self._at:
             raise ProtocolError("a response ends too early")
         self._at += count
         return self._body[self._at - count : self._at]
 
-    def number(self) -> int:
-        return int.from_bytes(self.take(4))
+    def read_number(self) -> int:
+        return int.from_bytes(self.read_bytes(4))
 
-    def text(self) -> bytes:
-        return self.take(self.number())
+    def read_string(self) -> bytes:
+        return self.read_bytes(self.read_number())
 
-    def attributes(self) -> Attributes:
-        flags = self.number()
-        size = int.from_bytes(self.take(8)) if flags & _SIZE else None
-        self.take(8 if flags & _OWNER else 0)
-        mode = self.number() if flags & _PERMISSIONS else None
-        mtime = int.from_bytes(self.take(8)[4:]) if flags & _TIMES else None
-        for _ in range(2 * self.number() if flags & _EXTENDED else 0):
-            self.text()
+    def read_attributes(self) -> Attributes:
+        flags = self.read_number()
+        size = int.from_bytes(self.read_bytes(8)) if flags & _SIZE else None
+        self.read_bytes(8 if flags & _OWNER else 0)
+        mode = self.read_number() if flags & _PERMISSIONS else None
+        mtime = int.from_bytes(self.read_bytes(8)[4:]) if flags & _TIMES else None
+        for _ in range(2 * self.read_number() if flags & _EXTENDED else 0):
+            self.read_string()
         return Attributes(size, mode, mtime)
 
 
@@ -106,26 +106,26 @@ class SftpWire:
         kind, answer = self._receive_message()
         if kind != SERVER_VERSION:
             raise ProtocolError(f"received message {kind} instead of the version")
-        if (version := answer.number()) != VERSION:
+        if (version := answer.read_number()) != VERSION:
             raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
-        while not answer.is_read:
-            self._extensions.add(answer.text())
-            answer.text()  # its version
+        while not answer.is_at_end:
+            self._extensions.add(answer.read_string())
+            answer.read_string()  # its version
 
     def lstat(self, path: bytes) -> Attributes:
-        return self._send_and_receive(LSTAT, _packed_string(path), ATTRS).attributes()
+        return self._send_and_receive(LSTAT, _packed_string(path), ATTRS).read_attributes()
 
     def stat(self, path: bytes) -> Attributes:
-        return self._send_and_receive(STAT, _packed_string(path), ATTRS).attributes()
+        return self._send_and_receive(STAT, _packed_string(path), ATTRS).read_attributes()
 
     def readlink(self, path: bytes) -> bytes:
         answer = self._send_and_receive(READLINK, _packed_string(path), NAME)
-        if answer.number() != 1:
+        if answer.read_number() != 1:
             raise ProtocolError("the server gives a link no or several targets")
-        return answer.text()
+        return answer.read_string()
 
     def open(self, path: bytes) -> bytes:
-        return self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_READ, HANDLE).text()
+        return self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_READ, HANDLE).read_string()
 
     def close(self, handle: bytes) -> None:
         """Close a handle without waiting for the answer."""
@@ -133,7 +133,7 @@ class SftpWire:
 
     def rename(self, old: bytes, new: bytes) -> None:
         """Rename a file. Servers that follow the draft (6.5) refuse to overwrite another one."""
-        self._execute(RENAME, _packed_string(old) + _packed_string(new))
+        self._send_and_check_status(RENAME, _packed_string(old) + _packed_string(new))
 
     def rename_atomically(self, old: bytes, new: bytes) -> None:
         """Rename a file in one step where the server can, which may overwrite another one.
@@ -141,16 +141,18 @@ class SftpWire:
         OpenSSH makes two steps of `rename`, a link and the removal of the old name.
         """
         if POSIX_RENAME in self._extensions:
-            self._execute(EXTENDED, _packed_string(POSIX_RENAME) + _packed_string(old) + _packed_string(new))
+            self._send_and_check_status(
+                EXTENDED, _packed_string(POSIX_RENAME) + _packed_string(old) + _packed_string(new)
+            )
         else:
             self.rename(old, new)
 
     def remove(self, path: bytes) -> None:
-        self._execute(REMOVE, _packed_string(path))
+        self._send_and_check_status(REMOVE, _packed_string(path))
 
     def write(self, path: bytes, data: bytes) -> None:
         """Create a file, or replace its content, and have the server flush it to its disk where it can."""
-        handle = self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_WRITE, HANDLE).text()
+        handle = self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_WRITE, HANDLE).read_string()
         unanswered = set[int]()
         for start in range(0, len(data), CHUNK):
             block = data[start : start + CHUNK]
@@ -163,30 +165,30 @@ class SftpWire:
         while unanswered:
             self._receive_write_status(unanswered)
         if FSYNC in self._extensions:
-            self._execute(EXTENDED, _packed_string(FSYNC) + _packed_string(handle))
-        self._execute(CLOSE, _packed_string(handle))
+            self._send_and_check_status(EXTENDED, _packed_string(FSYNC) + _packed_string(handle))
+        self._send_and_check_status(CLOSE, _packed_string(handle))
 
     def _receive_write_status(self, unanswered: set[int]) -> None:
         number, answer = self._receive_answer(unanswered, STATUS)
         unanswered.discard(number)
         _check_status_ok(answer)
 
-    def _execute(self, kind: int, body: bytes) -> None:
+    def _send_and_check_status(self, kind: int, body: bytes) -> None:
         _check_status_ok(self._send_and_receive(kind, body, STATUS))
 
     def list_folder(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        handle = self._send_and_receive(OPENDIR, _packed_string(folder), HANDLE).text()
+        handle = self._send_and_receive(OPENDIR, _packed_string(folder), HANDLE).read_string()
         while True:
             self._send(self._encode_request(READDIR, _packed_string(handle)))
             _, answer = self._receive_answer({self._number}, NAME)
             if answer is None:
                 return self.close(handle)
-            if not (count := answer.number()):
+            if not (count := answer.read_number()):
                 raise ProtocolError("part of a listing is empty")
             for _ in range(count):
-                name = answer.text()
-                answer.text()  # the line that ls would print
-                yield name, answer.attributes()
+                name = answer.read_string()
+                answer.read_string()  # the line that ls would print
+                yield name, answer.read_attributes()
 
     def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
         """Yield a file's bytes in order, requesting at most *window* bytes ahead.
@@ -215,7 +217,7 @@ class SftpWire:
                 self._send(b"".join(requests))
             number, answer = self._receive_answer(waiting, DATA)
             offset, length = waiting.pop(number)
-            data = answer.text() if answer else b""
+            data = answer.read_string() if answer else b""
             answers, received = answers + 1, received + len(data)
             if answers > FREE_ANSWERS + received // LEAST_ANSWER:
                 raise ProtocolError(f"{answers:,} responses contained only {received:,} bytes")
@@ -246,7 +248,7 @@ class SftpWire:
         """Return the next answer to one of *wanted*; None at the end. Answers to abandoned requests are dropped."""
         while True:
             kind, answer = self._receive_message()
-            number = answer.number()
+            number = answer.read_number()
             if number not in self._unanswered:
                 raise ProtocolError("a response arrived that matches no request")
             self._unanswered.remove(number)

@@ -15,13 +15,13 @@ from crossdock.reading.transport.file_store import (
     WHILE_READ,
     RemoteFile,
     Sink,
+    archive_name_taken_error,
     archive_names,
     change_since_listed,
     link_refused_error,
     matches_pattern,
     matching_files,
-    name_taken_error,
-    safe_names,
+    sorted_names_refusing_unsafe,
 )
 from crossdock.reading.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.reading.transport.ssh_connection import (
@@ -80,33 +80,35 @@ class SftpSession:
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         found, links = list[RemoteFile](), list[RemoteFile]()
-        with self._listing_errors(folder):
+        with self._limited_wait_for_listing(folder):
             for name, attributes in self._matching_entries(folder, pattern):
                 if stat.S_ISLNK(attributes.mode or 0):
                     links.append(RemoteFile(name, 0, 0, folder))
-                elif file := self._regular_file(name, folder, attributes):
+                elif file := self._regular_file_or_none(name, folder, attributes):
                     found.append(file)
             listed = {(file.name, file.size, file.mtime) for file in found}
             for link in links:
-                if not self._is_folder_or_one_of(listed, link):
+                if not self._is_harmless_link(listed, link):
                     raise link_refused_error(link.name, pattern, self._where)
         return matching_files(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
-        with self._listing_errors(folder):
+        with self._limited_wait_for_listing(folder):
             entries = list(self._matching_entries(folder, pattern))
-        return safe_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
+        return sorted_names_refusing_unsafe(
+            [name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where
+        )
 
-    def _listing_errors(self, folder: str) -> AbstractContextManager[None]:
+    def _limited_wait_for_listing(self, folder: str) -> AbstractContextManager[None]:
         hint = "correct the folder in `files`, or create it"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
         advice = "move old files to another folder, or raise `timeout_s`"
         budget = TimeBudget(_LISTING * self._connection.login.timeout_s, advice)
-        return self._limited_and_translated(f"listing folder {folder!r}", missing, budget)
+        return self._limited_wait_with_translated_errors(f"listing folder {folder!r}", missing, budget)
 
-    def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
+    def _is_harmless_link(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
         path = link.path.encode(errors="surrogateescape")
         try:
             target, attributes = self._wire.readlink(path), self._wire.stat(path)
@@ -127,10 +129,10 @@ class SftpSession:
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is refused."""
         missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
-        with self._limited_and_translated(f"describing {path!r}", missing):
+        with self._limited_wait_with_translated_errors(f"describing {path!r}", missing):
             attributes = self._wire.lstat(_path_bytes(path))
         folder, slash, name = path.rpartition("/")
-        if file := self._regular_file(name, folder or slash, attributes):
+        if file := self._regular_file_or_none(name, folder or slash, attributes):
             return file
         raise RefusedError(f"{path!r} is not a regular file", where=self._where, code="file_unsafe")
 
@@ -140,12 +142,12 @@ class SftpSession:
         login = self._connection.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
         budget = TimeBudget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
-        with self._limited_and_translated(doing):
+        with self._limited_wait_with_translated_errors(doing):
             handle = self._wire.open(_path_bytes(file.path))
         blocks = self._wire.read(handle, file.size, login.window_bytes)
         try:
             while True:
-                with self._limited_and_translated(
+                with self._limited_wait_with_translated_errors(
                     doing, budget=budget
                 ):  # writing a block does not count as the server's time
                     block = next(blocks, b"")
@@ -156,7 +158,7 @@ class SftpSession:
                 if progress:
                     progress(len(block))
         finally:
-            with suppress(CrossdockError), self._limited_and_translated(doing):
+            with suppress(CrossdockError), self._limited_wait_with_translated_errors(doing):
                 self._wire.close(handle)
         with suppress(_MissingError):
             after = self.stat(file.path)
@@ -168,17 +170,17 @@ class SftpSession:
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
-        with self._limited_and_translated(f"describing folder {folder!r}", missing):
+        with self._limited_wait_with_translated_errors(f"describing folder {folder!r}", missing):
             self._wire.lstat(_path_bytes(folder))
         name = next((name for name in archive_names(file) if self._is_free_path(f"{folder}/{name}")), None)
         if name is None:
-            raise name_taken_error(file, folder, self._where)
+            raise archive_name_taken_error(file, folder, self._where)
         moved = f"{folder}/{name}"
-        self._rename(file.path, moved)
+        self._rename_without_overwriting(file.path, moved)
         try:
             self._check_moved_file(file, self.stat(moved))
         except RefusedError:  # a new file took its place meanwhile
-            self._rename(moved, file.path)
+            self._rename_without_overwriting(moved, file.path)
             raise
         return name
 
@@ -187,24 +189,26 @@ class SftpSession:
         try:
             return self.stat(path)
         except _MissingError:
-            with self._limited_and_translated(f"describing folder {folder!r}", self._missing_folder_error(folder)):
+            with self._limited_wait_with_translated_errors(
+                f"describing folder {folder!r}", self._missing_folder_error(folder)
+            ):
                 self._wire.lstat(_path_bytes(folder or "."))
             return None
 
     def write(self, path: str, data: bytes) -> None:
         login = self._connection.login
         budget = TimeBudget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
-        with self._limited_and_translated(
+        with self._limited_wait_with_translated_errors(
             f"writing {path!r}", self._missing_folder_error(path.rpartition("/")[0]), budget
         ):
             self._wire.write(_path_bytes(path), data)
 
     def rename(self, old: str, new: str) -> None:
-        with self._limited_and_translated(f"renaming {old!r} to {new!r}"):
+        with self._limited_wait_with_translated_errors(f"renaming {old!r} to {new!r}"):
             self._wire.rename_atomically(_path_bytes(old), _path_bytes(new))
 
     def remove(self, path: str) -> None:
-        with self._limited_and_translated(f"removing {path!r}"):
+        with self._limited_wait_with_translated_errors(f"removing {path!r}"):
             self._wire.remove(_path_bytes(path))
 
     def _missing_folder_error(self, folder: str) -> ConfigError:
@@ -215,14 +219,16 @@ class SftpSession:
 
     def _is_free_path(self, path: str) -> bool:
         try:
-            with self._limited_and_translated(f"describing {path!r}", _MissingError("", where=self._where)):
+            with self._limited_wait_with_translated_errors(
+                f"describing {path!r}", _MissingError("", where=self._where)
+            ):
                 self._wire.lstat(_path_bytes(path))
         except _MissingError:
             return True
         return False
 
-    def _rename(self, old: str, new: str) -> None:
-        with self._limited_and_translated(f"moving {old!r}"):
+    def _rename_without_overwriting(self, old: str, new: str) -> None:
+        with self._limited_wait_with_translated_errors(f"moving {old!r}"):
             self._wire.rename(_path_bytes(old), _path_bytes(new))  # unlike posix-rename, it overwrites nothing
 
     def _check_unchanged(
@@ -246,7 +252,7 @@ class SftpSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _regular_file(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+    def _regular_file_or_none(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
         """Return None for links and folders. A file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
@@ -261,7 +267,7 @@ class SftpSession:
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
-    def _limited_and_translated(
+    def _limited_wait_with_translated_errors(
         self, doing: str, missing: CrossdockError | None = None, budget: TimeBudget | None = None
     ) -> Iterator[None]:
         """Limit a wait for the server, and translate its refusals. *missing* is raised if nothing is there."""

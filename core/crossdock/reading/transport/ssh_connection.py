@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from paramiko.kex_group14 import KexGroup14SHA256
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
-from crossdock.reading.transport.failure_sentences import network_reason
+from crossdock.reading.transport.failure_sentences import network_failure_reason
 from crossdock.reading.transport.sftp_protocol import ProtocolError
 from crossdock.values.clock import Clock
 
@@ -224,7 +224,7 @@ class SshConnection:
         except Exception as error:  # paramiko re-raises errors of its thread, of any class
             broken = f"the connection broke while {doing}: {_failure_reason(error)}"
             reason = f"{self.expired} while {doing}" if self.expired else broken
-            hint = budget.hint if budget and self._is_late else None
+            hint = budget.hint if budget and self._is_total_time_over else None
             raise UnavailableError(reason, where=self.login.where, hint=hint, code="connection_failed") from error
         finally:
             self._deadline = _NEVER
@@ -235,7 +235,7 @@ class SshConnection:
         """Record that the server has made progress. Raises TimeoutError if it took too long in total."""
         now = self._clock.monotonic()
         if now > self._end:
-            self._close_expired()
+            self._close_after_time_limit()
             raise TimeoutError
         self._deadline = min(now + self._patience, self._end)
 
@@ -251,15 +251,15 @@ class SshConnection:
     def _watch_deadline(self) -> None:
         while not self._closed.wait(_TICK_S):
             if self._clock.monotonic() > self._deadline:
-                self._close_expired()
+                self._close_after_time_limit()
                 return
 
     @property
-    def _is_late(self) -> bool:
+    def _is_total_time_over(self) -> bool:
         return self._clock.monotonic() > self._end
 
-    def _close_expired(self) -> None:
-        late = self._budget if self._is_late else None
+    def _close_after_time_limit(self) -> None:
+        late = self._budget if self._is_total_time_over else None
         self.expired = f"not done in {late.seconds:,.0f} s" if late else f"no answer for {self._patience:g} s"
         self._close_socket()
 
@@ -283,7 +283,7 @@ def _failure_reason(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "the server closed the connection"
     if isinstance(error, OSError):
-        return network_reason(error)
+        return network_failure_reason(error)
     if isinstance(error, paramiko.AuthenticationException):
         return "the server refused the log-in"
     text = str(error)
@@ -309,7 +309,7 @@ def _connected_socket(login: SftpLogin, clock: Clock) -> socket.socket:
 
 
 def _unreachable_error(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
-    reason = network_reason(error) if isinstance(error, OSError) else "the host name is invalid"
+    reason = network_failure_reason(error) if isinstance(error, OSError) else "the host name is invalid"
     return UnavailableError(f"cannot connect: {reason}", where=login.where, code="connection_failed")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock.values.local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -40,11 +40,11 @@ def _make_context(
     # ssl.create_default_context would write the keys of all connections to the file that SSLKEYLOGFILE names.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file is not None:
-        _trust_file(context, ca_file)
+        _trust_ca_file(context, ca_file)
     elif variables is not None:
         context.load_default_certs()  # OpenSSL reads SSL_CERT_FILE and SSL_CERT_DIR
     else:
-        _trust_system(context)
+        _trust_system_certificates(context)
     if certificate is not None:
         load_client_certificate(context, certificate, key, passphrase)
     return context
@@ -58,7 +58,7 @@ def _file_version(path: Path | None) -> _Version | None:
     return (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns) if found else None
 
 
-def _trust_file(context: ssl.SSLContext, ca_file: Path) -> None:
+def _trust_ca_file(context: ssl.SSLContext, ca_file: Path) -> None:
     try:
         open_regular(ca_file).close()  # opening a pipe would block
         context.load_verify_locations(cafile=ca_file)
@@ -68,7 +68,7 @@ def _trust_file(context: ssl.SSLContext, ca_file: Path) -> None:
         ) from error
 
 
-def _trust_system(context: ssl.SSLContext) -> None:
+def _trust_system_certificates(context: ssl.SSLContext) -> None:
     """Trust what OpenSSL was built to trust, regardless of the environment."""
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)

@@ -14,14 +14,14 @@ import httpx
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_messages
+from crossdock.reading.transport.account_lockout_prevention import RefusedCredentials
 from crossdock.reading.transport.client_assertions import ASSERTION_TYPE, ClientAssertion
 from crossdock.reading.transport.http_auth import Expired, Flow, TimedAuth, secret_text
 from crossdock.reading.transport.oauth_messages import ClientAuth
-from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.values import exact_json
-from crossdock.values.addresses import check_endpoint
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock.values.json_paths import at_path, column_text, find_at_pointer
+from crossdock.values.web_address_checks import check_address_without_query
 
 RENEWED_AT = 0.8  # fraction of a token's life
 
@@ -48,7 +48,7 @@ class TokenAuth(TimedAuth):
 
     def __init__(self, token_url: str, expired: Expired | None = None, scheme: str | None = None) -> None:
         try:
-            self._token_url = check_endpoint(token_url)
+            self._token_url = check_address_without_query(token_url)
         except ValueError as error:
             raise ConfigError(f"the token URL {error}", code="address_invalid") from None
         self._token, self._renew_at = "", 0.0
@@ -101,11 +101,11 @@ class TokenAuth(TimedAuth):
         asked_at = self.clock.monotonic()
         response = yield self.token_request()
         with self.refused_before.remembering_refusal("", self.clock):
-            self._token = self._token_in(response)
+            self._token = self._token_from_response(response)
         expires_in = oauth_messages.json_members(response.content).get("expires_in")
         self._renew_at = asked_at + RENEWED_AT * oauth_messages.token_life_s(expires_in)
 
-    def _token_in(self, response: httpx.Response) -> str:
+    def _token_from_response(self, response: httpx.Response) -> str:
         status, members = response.status_code, oauth_messages.json_members(response.content)
         is_success = 200 <= status < 300
         token = self.token_of_response(response) if is_success else None
@@ -168,7 +168,7 @@ class ClientCredentialsAuth(TokenAuth):
         else:
             token = self._assertion.token(client_id, self._token_url, self.clock.now())
             fields, headers = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": token}, dict[str, str]()
-        members, headers = self._form | fields, _accepting_json(headers)
+        members, headers = self._form | fields, _headers_accepting_json(headers)
         if self._json:
             headers["content-type"] = "application/json"
             return httpx.Request("POST", self._token_url, content=exact_json.dumps(members), headers=headers)
@@ -271,7 +271,7 @@ class LoginAuth(TokenAuth):
         body = _with_secrets_revealed(self._credentials)
         if self._graphql is not None:
             body = {"query": self._graphql, "variables": body}
-        headers = _accepting_json({"content-type": "application/json"})
+        headers = _headers_accepting_json({"content-type": "application/json"})
         return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
     def token_of_response(self, response: httpx.Response) -> object:
@@ -282,13 +282,13 @@ class LoginAuth(TokenAuth):
             return next((cookie.value for cookie in found if cookie is not None), None)
         document = _parsed_json(response.content)
         if "{" not in self._place:
-            return self._encoded_as_configured(_text_at(document, self._place))
-        parts = {place: _text_at(document, place) for place in _PLACES.findall(self._place)}
+            return self._base64_if_configured(_text_at_place(document, self._place))
+        parts = {place: _text_at_place(document, place) for place in _PLACES.findall(self._place)}
         if None in parts.values():
             return None
-        return self._encoded_as_configured(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
+        return self._base64_if_configured(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
 
-    def _encoded_as_configured(self, token: str | None) -> str | None:
+    def _base64_if_configured(self, token: str | None) -> str | None:
         return b64encode(token.encode()).decode() if token and self._base64 else token
 
     def header_value(self, token: str) -> str:
@@ -308,7 +308,7 @@ def _parsed_json(body: bytes) -> Any:
         return None
 
 
-def _text_at(document: Any, place: str) -> str | None:
+def _text_at_place(document: Any, place: str) -> str | None:
     found = find_at_pointer(document, place) if place[:1] in {"", "/"} else at_path(document, place)
     return column_text(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
@@ -329,8 +329,8 @@ def client_request(url: str, form: Mapping[str, str], client_id: str, secret: st
     fields, headers = {"client_id": client_id}, dict[str, str]()
     if secret:
         fields, headers = oauth_messages.client_authentication(client_id, secret, how)
-    return httpx.Request("POST", url, data={**form, **fields}, headers=_accepting_json(headers))
+    return httpx.Request("POST", url, data={**form, **fields}, headers=_headers_accepting_json(headers))
 
 
-def _accepting_json(headers: Mapping[str, str]) -> dict[str, str]:
+def _headers_accepting_json(headers: Mapping[str, str]) -> dict[str, str]:
     return {"accept": "application/json", **headers}

@@ -72,16 +72,16 @@ class TokenFile:
         try:
             with open_regular(self.path) as file:
                 if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                    raise self._error("others may read the file of tokens", f"chmod 600 {self.path}")
+                    raise self._unusable_file_error("others may read the file of tokens", f"chmod 600 {self.path}")
                 document = exact_json.loads(read_bounded(file, _MAX_BYTES))
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._error(f"the file of tokens cannot be read: {error.strerror}") from error
+            raise self._unusable_file_error(f"the file of tokens cannot be read: {error.strerror}") from error
         except ValueError:
             document = None
         if not isinstance(document, dict) or not _is_token_document(document):
-            raise self._error(
+            raise self._unusable_file_error(
                 "this is not a file of tokens that crossdock has written", "name another file, or remove it"
             )
         return StoredTokens(**document)
@@ -92,7 +92,7 @@ class TokenFile:
             replace_file(self.path, exact_json.dumps(asdict(tokens)))
             _flush_folder(self.path.parent)
         except OSError as error:
-            raise self._error(f"the tokens cannot be stored: {error.strerror}") from error
+            raise self._unusable_file_error(f"the tokens cannot be stored: {error.strerror}") from error
         for path in self._newest:
             if _generation_in(path) != tokens.generation:
                 with suppress(OSError):  # it is an extra check
@@ -109,7 +109,7 @@ class TokenFile:
             try:
                 check_replaceable(self.path)
             except OSError as error:
-                raise self._error(f"no tokens could be stored: {error.strerror}") from error
+                raise self._unusable_file_error(f"no tokens could be stored: {error.strerror}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -118,9 +118,9 @@ class TokenFile:
             create_private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
             lock = open_private(self.path.with_name(f"{self.path.name}.lock"))
         except OSError as error:
-            raise self._error(f"the tokens cannot be locked: {error.strerror}") from error
+            raise self._unusable_file_error(f"the tokens cannot be locked: {error.strerror}") from error
         except StateError as error:
-            raise self._error(error.message, error.hint) from error
+            raise self._unusable_file_error(error.message, error.hint) from error
         with lock:
             self._wait_for_lock(lock.fileno())
             yield
@@ -138,7 +138,7 @@ class TokenFile:
             else:
                 return
 
-    def _error(self, message: str, hint: str | None = None) -> UnauthorizedError:
+    def _unusable_file_error(self, message: str, hint: str | None = None) -> UnauthorizedError:
         return UnauthorizedError(message, where=str(self.path), hint=hint, code="file_unwritable")
 
 

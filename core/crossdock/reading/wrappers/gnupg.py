@@ -20,7 +20,7 @@ from typing import BinaryIO, Self
 
 from crossdock.errors import ConfigError
 from crossdock.reading.wrappers.wrapper import BLOCK
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock.values.local_files import read_regular
 
 _MAX_KEY_FILE = 1 << 20
@@ -149,7 +149,7 @@ class Keyring:
             subprocess.run(kill, check=False, capture_output=True, timeout=_KEY_S, env=self._environment)  # noqa: S603
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def add_secret(self, key: Secret, passphrase: Secret | None) -> str:
+    def add_secret_key(self, key: Secret, passphrase: Secret | None) -> str:
         """Add a secret key, and return its fingerprint. Raises ConfigError if it is none."""
         self._passphrase = passphrase.reveal() if passphrase else ""
         if len(self._passphrase) > _MAX_PASSPHRASE:
@@ -194,7 +194,7 @@ class Keyring:
             exit_code = process.wait()
         self.result = GpgResult(_status_lines(status), exit_code, frozenset(self._pinned))
 
-    def make_message(
+    def encrypt_and_sign(
         self, content: BinaryIO, *, encrypt_to: Sequence[Path], signer: str | None, armor: bool, most_s: float
     ) -> Iterator[bytes]:
         """Yield a message with *content*, from its beginning.

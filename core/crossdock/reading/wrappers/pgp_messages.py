@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.gnupg import Failure, GpgResult, Keyring
 from crossdock.reading.wrappers.wrapper import Part, WorkFolder, WrapperSettings
-from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
+from crossdock.values.config_base_types import ConfigModel, ConfigPath, SecretRef
 
 _BEGIN = re.compile(rb"-----BEGIN PGP (SIGNED MESSAGE|MESSAGE)-----[ \t]*\r?\n")
 _END = b"-----END PGP MESSAGE-----"
@@ -90,7 +90,7 @@ class PgpSettings(WrapperSettings):
         paths = [each for each in self.signed_by if isinstance(each, Path)]
         return paths, frozenset(each for each in self.signed_by if isinstance(each, str))
 
-    def check_reading(self) -> None:
+    def check_settings_for_reading(self) -> None:
         if self.decrypt is None and not self.signed_by:
             raise ValueError("pgp: give decrypt, signed_by or both")
         if self.encrypt_to or self.sign_with or self.armor:
@@ -98,7 +98,7 @@ class PgpSettings(WrapperSettings):
         if self.signed_by and not self.signers[0]:
             raise ValueError("pgp.signed_by: a fingerprint needs a file with its public key beside it")
 
-    def check_writing(self) -> None:
+    def check_settings_for_writing(self) -> None:
         if self.sign_with is None and not self.encrypt_to:
             raise ValueError("pgp: give encrypt_to, sign_with or both")
         if self.decrypt or self.signed_by:
@@ -106,13 +106,13 @@ class PgpSettings(WrapperSettings):
 
 
 class PgpWrapper:
-    settings, what, ending = PgpSettings, "a PGP message", ".pgp"
+    settings, wrapped_file_description, file_name_ending = PgpSettings, "a PGP message", ".pgp"
 
     def recognizes_head(self, head: bytes) -> bool:
-        return _BEGIN.match(head.lstrip()) is not None or _looks_binary(head)
+        return _BEGIN.match(head.lstrip()) is not None or _begins_with_packet(head)
 
     def unwrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Iterator[Part]:
-        meter = work_folder.meter(settings, part, "bytes of PGP")
+        meter = work_folder.make_unpacking_meter(settings, part, "bytes of PGP")
         with part.content.open("rb") as file, _without_armor(file, part.name, work_folder) as binary:
             size = file.seek(0, 2)
             if binary is not None:
@@ -123,7 +123,7 @@ class PgpWrapper:
 
                 def blocks() -> Iterator[bytes]:
                     for block in keys.decrypted_blocks(binary or file, most_s=settings.max_s):
-                        meter.add(block, size)
+                        meter.count_and_check_limits(block, size)
                         yield block
                     meter.check_time()
 
@@ -137,10 +137,10 @@ class PgpWrapper:
         with Keyring(work_folder.folder) as keys, part.content.open("rb") as file:
             signer = None
             if settings.sign_with is not None:
-                signer = keys.add_secret(settings.sign_with.key, settings.sign_with.passphrase)
+                signer = keys.add_secret_key(settings.sign_with.key, settings.sign_with.passphrase)
             armor, most_s = settings.armor, settings.max_s
             return work_folder.write_file(
-                keys.make_message(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
+                keys.encrypt_and_sign(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
             )
 
 
@@ -148,7 +148,7 @@ class PgpWrapper:
 def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
     with Keyring(folder) as keys:
         if settings.decrypt is not None:
-            keys.add_secret(settings.decrypt.key, settings.decrypt.passphrase)
+            keys.add_secret_key(settings.decrypt.key, settings.decrypt.passphrase)
         paths, fingerprints = settings.signers
         for path in paths:
             keys.add_trusted_keys(path)
@@ -168,7 +168,7 @@ def _refusal(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
     return RefusedError(f"the PGP message {message}", where=name, hint=hint, code="pgp_message_refused")
 
 
-def _looks_binary(head: bytes) -> bool:
+def _begins_with_packet(head: bytes) -> bool:
     try:
         tag, _, _ = _packet_header(head)
     except (IndexError, ValueError):
@@ -190,16 +190,16 @@ def _packet_header(data: bytes) -> tuple[int, int, int | None]:
         raise ValueError
     if not first & 0x40:
         kind, tag = first & 3, (first >> 2) & 0xF
-        return (tag, 1, -1) if kind == 3 else (tag, 1 + (1 << kind), _number(data[1:], 1 << kind))
+        return (tag, 1, -1) if kind == 3 else (tag, 1 + (1 << kind), _big_endian_number(data[1:], 1 << kind))
     tag, length = first & 0x3F, data[1]
     if length < 192:
         return tag, 2, length
     if length < 224:
         return tag, 3, ((length - 192) << 8) + data[2] + 192
-    return (tag, 6, _number(data[2:], 4)) if length == 255 else (tag, 1, None)
+    return (tag, 6, _big_endian_number(data[2:], 4)) if length == 255 else (tag, 1, None)
 
 
-def _number(data: bytes, length: int) -> int:
+def _big_endian_number(data: bytes, length: int) -> int:
     if len(data) < length:
         raise IndexError
     return int.from_bytes(data[:length])
@@ -215,7 +215,7 @@ def _packet_tags(message: BinaryIO) -> Iterator[int]:
         at += header
         while length is None:
             message.seek(at)
-            at += 1 + (1 << (_number(message.read(1), 1) & 0x1F))
+            at += 1 + (1 << (_big_endian_number(message.read(1), 1) & 0x1F))
             message.seek(at)
             _, header, length = _packet_header(b"\xc0" + message.read(5))
             at += header - 1

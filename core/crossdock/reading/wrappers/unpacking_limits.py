@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from crossdock.errors import RefusedError
-from crossdock.values.config_models import MAX_S, ConfigModel
+from crossdock.values.config_base_types import MAX_S, ConfigModel
 
 MAX_EXPANSION = 200
 """Text exports shrink 5 to 30 times, bombs about 1,000 times (the limit of deflate is 1,032)."""
@@ -48,7 +48,7 @@ class UnpackingMeter:
         self._total = self._lines = 0
         self.before = 0
 
-    def add(self, data: bytes, packed: int) -> None:
+    def count_and_check_limits(self, data: bytes, packed: int) -> None:
         """Count *data*, which came out of *packed* bytes of the present member together with what came before.
 
         Raises:

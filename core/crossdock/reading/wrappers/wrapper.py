@@ -50,14 +50,14 @@ class WrapperSettings(UnpackingLimits):
     """One layer around a file. A subclass has a `kind`."""
 
     @property
-    def layout(self) -> Mapping[str, Any]:
+    def settings_that_choose_records(self) -> Mapping[str, Any]:
         """What decides which records are read, which excludes keys and limits."""
         return {}
 
-    def check_reading(self) -> None:
+    def check_settings_for_reading(self) -> None:
         """Raise ValueError if files cannot be read with these settings."""
 
-    def check_writing(self) -> None:
+    def check_settings_for_writing(self) -> None:
         """Raise ValueError if files cannot be written with these settings."""
 
 
@@ -83,7 +83,7 @@ class WorkFolder:
             raise
         return path
 
-    def meter(self, limits: WrapperSettings, part: Part, what: str) -> UnpackingMeter:
+    def make_unpacking_meter(self, limits: WrapperSettings, part: Part, what: str) -> UnpackingMeter:
         return UnpackingMeter(limits, name=part.name, what=what, clock=self.clock)
 
 
@@ -100,10 +100,10 @@ class Wrapper(Protocol[S_contra]):
     def settings(self) -> type[WrapperSettings]: ...
 
     @property
-    def what(self) -> str: ...
+    def wrapped_file_description(self) -> str: ...
 
     @property
-    def ending(self) -> str: ...
+    def file_name_ending(self) -> str: ...
 
     def recognizes_head(self, head: bytes) -> bool:
         """Return whether a file that begins with *head* (at least 64 bytes, or all of it) looks wrapped so."""
@@ -122,6 +122,6 @@ class Wrapper(Protocol[S_contra]):
         """Return a new file in the folder of *work_folder* with *part* in it."""
 
 
-def blocks_of(readable: Readable) -> Iterator[bytes]:
+def read_blocks(readable: Readable) -> Iterator[bytes]:
     while block := readable.read(BLOCK):
         yield block

@@ -21,9 +21,9 @@ from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.reading.wrappers.packed_streams import CompressionFormat, UnpackedStream, ZlibDecoder
+from crossdock.reading.wrappers.stream_compression import CompressionFormat, UnpackedStream, ZlibDecoder
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, read_blocks
 from crossdock.reading.wrappers.zip_aes import (
     MAC,
     METHOD,
@@ -33,7 +33,7 @@ from crossdock.reading.wrappers.zip_aes import (
     encrypted_member,
     parse_aes_header,
 )
-from crossdock.values.config_models import SecretRef
+from crossdock.values.config_base_types import SecretRef
 
 MAX_DIRECTORY = 4 << 20
 """The limit for the list of members, in bytes, which is held in memory. An entry takes about a hundred."""
@@ -63,29 +63,29 @@ class ZipSettings(WrapperSettings):
     """The most members that are read."""
 
     @property
-    def layout(self) -> Mapping[str, Any]:
+    def settings_that_choose_records(self) -> Mapping[str, Any]:
         return {} if self.members is None else {"members": self.members}
 
-    def check_writing(self) -> None:
+    def check_settings_for_writing(self) -> None:
         if self.members is not None:
             raise ValueError("zip.members: is for files that are read")
 
 
 class ZipWrapper:
-    settings, what, ending = ZipSettings, "a zip archive", ".zip"
+    settings, wrapped_file_description, file_name_ending = ZipSettings, "a zip archive", ".zip"
 
     def recognizes_head(self, head: bytes) -> bool:
         return head.startswith((_LOCAL, _END))
 
     def unwrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Iterator[Part]:
         password = settings.password.reveal().encode() if settings.password else None
-        meter = work_folder.meter(settings, part, "bytes of zip")
-        with part.content.open("rb") as file, _read_directory(file, part.name) as archive:
+        meter = work_folder.make_unpacking_meter(settings, part, "bytes of zip")
+        with part.content.open("rb") as file, _check_and_open_archive(file, part.name) as archive:
             chosen = _chosen_members(archive.infolist(), settings, part.name)
             _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
-                yield Part(opened.name, work_folder.write_file(opened.blocks(meter)))
+                yield Part(opened.name, work_folder.write_file(opened.unpack_and_check(meter)))
                 meter.before += member.compress_size
 
     def wrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Path:
@@ -102,13 +102,13 @@ class ZipWrapper:
                 zipfile.ZipFile(target, "w") as archive,
                 archive.open(info, "w", force_zip64=is_large) as member,
             ):
-                for block in blocks_of(file):
+                for block in read_blocks(file):
                     member.write(block)
             return path
 
 
 @contextmanager
-def _read_directory(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
+def _check_and_open_archive(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
     _check_member_list(file, name)
     try:
         archive = zipfile.ZipFile(file)
@@ -227,15 +227,15 @@ def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:
 class _Member:
     def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, name: str, password: bytes | None) -> None:
         self._file, self._info, self.name, self._password = file, member, printable(name), password
-        self._aes = self._aes_encryption()
+        self._aes = self._check_encryption()
         method = self._aes.method if self._aes else member.compress_type
         if method not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             hint = "Ask the sender for the method deflate, which every program has."
             raise self._refusal(f"is packed with method {method}, which is not read", hint)
         self._is_packed = method == zipfile.ZIP_DEFLATED
 
-    def blocks(self, meter: UnpackingMeter) -> Iterator[bytes]:
-        self._seek_data()
+    def unpack_and_check(self, meter: UnpackingMeter) -> Iterator[bytes]:
+        self._check_header_and_seek_data()
         section = _Section(self._file, self._info.compress_size, self._refusal)
         raw = self._decrypted_section(section, self._aes) if self._aes else section
         content: Readable = UnpackedStream(raw, _RAW_DEFLATE, meter, name=self.name) if self._is_packed else raw
@@ -243,7 +243,7 @@ class _Member:
         while block := content.read(BLOCK):
             size, checksum = size + len(block), zlib.crc32(block, checksum)
             if not self._is_packed:
-                meter.add(block, size)
+                meter.count_and_check_limits(block, size)
             if size > self._info.file_size:
                 break
             yield block
@@ -254,7 +254,7 @@ class _Member:
         if (self._aes is None or self._aes.has_crc) and checksum != self._info.CRC:
             raise self._refusal("has another checksum than the archive says", _AGAIN)
 
-    def _aes_encryption(self) -> AesHeader | None:
+    def _check_encryption(self) -> AesHeader | None:
         flags = self._info.flag_bits
         if not flags & _ENCRYPTED:
             if self._password is not None:
@@ -271,7 +271,7 @@ class _Member:
             raise self._refusal("is cut", _AGAIN)
         return found
 
-    def _seek_data(self) -> None:
+    def _check_header_and_seek_data(self) -> None:
         """Go to the data, behind a header that says the same as the list of members."""
         info = self._info
         self._file.seek(info.header_offset)
@@ -336,7 +336,7 @@ def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[b
     def deflated() -> Iterator[bytes]:
         nonlocal size
         compressor = zlib.compressobj(wbits=-15)
-        for block in blocks_of(file):
+        for block in read_blocks(file):
             size += len(block)
             yield compressor.compress(block)
         yield compressor.flush()

@@ -14,14 +14,14 @@ from crossdock.errors import RecordError
 from crossdock.state import Intent, State
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
 _MAX_DIGITS = 18  # of the number of a file, in the state
 _SHOWN = 32  # characters of what should be a number
 
 
-def specific_first(said: Mapping[str, Any]) -> bool:
+def is_about_whole_file(said: Mapping[str, Any]) -> bool:
     """Sort `Acknowledgement` payloads by this: what is said of a record weighs more than what is said of its file."""
     return said.get("record") is None and said.get("control") is None
 
@@ -35,7 +35,7 @@ class AcknowledgedOperations:
         self._settled_batch: tuple[int, _OperationIndex] | None = None  # the last one that was asked for
 
     def settle(self, said: Mapping[str, Any]) -> tuple[Term, list[Settlement]]:
-        """Return the settlements that an `Acknowledgement`, as a payload, decides, for `with_data`.
+        """Return the settlements that an `Acknowledgement`, as a payload, decides, for `read_again_with_data`.
 
         Returns:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
@@ -44,17 +44,17 @@ class AcknowledgedOperations:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
         batch = self._named_batch(said)
-        about = self._handed_over.about(said, batch)
-        found = [intent for intent in about if intent.is_awaited]
+        about = self._operations_handed_over.operations_about(said, batch)
+        found = [intent for intent in about if intent.awaits_acknowledgement]
         if not found:
-            self._check_repeated(said, batch, about)
+            self._refuse_unless_repeated(said, batch, about)
             return "ignored", []
-        return "acknowledged", [self._settlement(intent, said) for intent in found]
+        return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
     def with_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
         """Return settlements of `settle` with the data of their operations, which are not kept in memory."""
-        with self._state.read_only() as tx:
-            whole = tx.intents.with_data([item.intent for item in settled])
+        with self._state.begin_read_only() as tx:
+            whole = tx.intents.read_again_with_data([item.intent for item in settled])
         for intent, item in zip(whole, settled, strict=True):
             intent.status, intent.target_id = item.intent.status, item.intent.target_id
         return [structs.replace(item, intent=intent) for intent, item in zip(whole, settled, strict=True)]
@@ -77,13 +77,13 @@ class AcknowledgedOperations:
 
     def _batch_id(self, wanted: str | int) -> int | None:
         if wanted not in self._batches:
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 self._batches[wanted] = tx.batches.find_id(self._target.name, wanted)
         return self._batches[wanted]
 
     @cached_property
-    def _handed_over(self) -> _OperationIndex:
-        with self._state.read_only() as tx:
+    def _operations_handed_over(self) -> _OperationIndex:
+        with self._state.begin_read_only() as tx:
             awaited = tx.intents.awaiting_acknowledgement(self._target.name)
         found = _OperationIndex()
         found.add((intent, self._name_at_target(intent)) for intent in awaited)
@@ -93,7 +93,7 @@ class AcknowledgedOperations:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
-    def _check_repeated(self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]) -> None:
+    def _refuse_unless_repeated(self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]) -> None:
         """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
         latest = dict[tuple[object, ...], Intent]()
         found = {intent.id: intent for intent in self._settled_operations_about(said, batch)} | {
@@ -113,7 +113,7 @@ class AcknowledgedOperations:
                 f"refuses what counts as accepted since an earlier acknowledgement: {_reason(said)}"
             )
         ever = {intent.status for intent in found.values()}
-        if said["accepted"] and not specific_first(said) and "rejected" in held and "delivered" not in ever:
+        if said["accepted"] and not is_about_whole_file(said) and "rejected" in held and "delivered" not in ever:
             self._raise_contradiction("accepts what it has refused before: a replay would hand it over again")
 
     def _raise_contradiction(self, what: str) -> None:
@@ -121,16 +121,16 @@ class AcknowledgedOperations:
 
     def _settled_operations_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
         if batch is None:
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 return tx.intents.settled_on_record(self._target.name, said["record"])
         if self._settled_batch is None or self._settled_batch[0] != batch:
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 settled = tx.intents.settled_in_batch(batch)
             self._settled_batch = batch, _OperationIndex()
             self._settled_batch[1].add((intent, self._name_at_target(intent)) for intent in settled)
-        return self._settled_batch[1].about(said, batch)
+        return self._settled_batch[1].operations_about(said, batch)
 
-    def _settlement(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
+    def _settle_intent(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
         intent.target_id = self._name_at_target(intent)
         if said["accepted"]:
             intent.status = "delivered"
@@ -154,7 +154,7 @@ class _OperationIndex:
             self._by_record[name].append(intent)
             self._by_place[intent.batch_id, intent.place].append(intent)
 
-    def about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
+    def operations_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
         """Return those that an `Acknowledgement` is about, which names *batch* or only a record."""
         record, control = said.get("record"), said.get("control")
         if batch is None:

@@ -90,14 +90,16 @@ class LiveMatches:
         found = self._index.find(value)
         if len(found) > 1:
             shown = ", ".join(name for name, _ in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-            raise self._ambiguous(f"{len(found)} records of the target have its {self.member}: {shown}")
+            raise self._ambiguous_match_error(f"{len(found)} records of the target have its {self.member}: {shown}")
         if not self._claimed.claim(value, key_hash):
-            raise self._ambiguous(f"another record of this stream has the same {self.member}")
+            raise self._ambiguous_match_error(f"another record of this stream has the same {self.member}")
         if found and found[0][1]:
-            raise self._ambiguous(f"the target's {found[0][0]} has its {self.member}, and is bound to another record")
+            raise self._ambiguous_match_error(
+                f"the target's {found[0][0]} has its {self.member}, and is bound to another record"
+            )
         return found[0][0] if found else None
 
-    def _ambiguous(self, message: str) -> RecordError:
+    def _ambiguous_match_error(self, message: str) -> RecordError:
         return RecordError("ambiguous_match", message, pointer=f"/{self.member}")
 
 
@@ -164,13 +166,13 @@ class ClaimedValues:
         if 3 * self._used >= 2 * len(self._values):
             self._grow()
         hashed, owner = _hash_of_text(value), key_hash & _HALF
-        place = self._place(hashed)
+        place = self._find_slot(hashed)
         if self._values[place] == _FREE:
             self._values[place], self._owners[place] = hashed, owner
             self._used += 1
         return self._owners[place] == owner
 
-    def _place(self, hashed: int) -> int:
+    def _find_slot(self, hashed: int) -> int:
         size = len(self._values)
         place = hashed % size
         while self._values[place] not in {_FREE, hashed}:
@@ -182,7 +184,7 @@ class ClaimedValues:
         self._values, self._owners = _empty_table(2 * len(values)), _empty_table(2 * len(values))
         for hashed, owner in zip(values, owners, strict=True):
             if hashed != _FREE:
-                place = self._place(hashed)
+                place = self._find_slot(hashed)
                 self._values[place], self._owners[place] = hashed, owner
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.delta.records_of_rows import KeyedRecord, stored_records_prepared_again
 from crossdock.runs.planning.references import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
-from crossdock.values.config_models import parse_duration
+from crossdock.values.config_base_types import parse_duration
 
 _AT_ONCE = 200  # idle records that are read together once they are ready
 _SHOWN = 3  # records of those that one waits for, in a message
@@ -49,13 +49,13 @@ class AwaitingParents:
         return key_hash in self._held or key_hash in self._idle
 
     @cached_property
-    def late_since(self) -> Mapping[int, datetime]:
+    def start_of_overdue_waits(self) -> Mapping[int, datetime]:
         """Since when those records wait that have waited for longer than their stream permits, by key hash."""
         permitted = self.bound.stream.waits_at_most
         if permitted is None:
             return {}
-        with self.state.read_only() as tx:
-            return tx.waiting_records.waiting_since(
+        with self.state.begin_read_only() as tx:
+            return tx.waiting_records.waiting_since_by_key_hash(
                 self.bound.name, self.bound.context.run.clock.now() - parse_duration(permitted)
             )
 
@@ -65,44 +65,49 @@ class AwaitingParents:
         self._idle |= added
         self._stamps = {} if added else self._stamps
 
-    def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
+    def hold_if_parents_may_come(
+        self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool
+    ) -> bool:
         """Hold a record until the next round. Return False if this run cannot deliver what it waits for, and it may
         wait for longer.
         """
-        if all(other not in self._coming for other, _ in missing) and read.identity.key_hash not in self.late_since:
+        if (
+            all(other not in self._coming for other, _ in missing)
+            and read.identity.key_hash not in self.start_of_overdue_waits
+        ):
             return False
-        fields = self.bound.kind.draft.model_fields.items()
+        fields = self.bound.resource_type.draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
-        can_open = not is_bound and not any(self._has_missing(value) for value in required)
+        can_open = not is_bound and not any(self._has_missing_reference(value) for value in required)
         self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)
         return True
 
-    def ready(self) -> list[int]:
+    def find_ready(self) -> list[int]:
         """Return the records whose references are all delivered, and idle ones that wait for a held record."""
         if not self:
             return []
-        with self.state.read_only() as tx:
-            has_news = self._has_news(tx)
+        with self.state.begin_read_only() as tx:
+            has_news = self._has_new_arrivals(tx)
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
             self.references.look_up((key for missing in awaited_by for key in missing), tx)
             self._drop_if_first_step_rejected(tx)
-            opened = self._opened_keys()
-            bound = set(tx.bindings.ids(self.bound.scope, opened))
+            opened = self._keys_with_first_step()
+            bound = set(tx.bindings.target_id_by_key_hash(self.bound.scope, opened))
         bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
         return [
             key_hash
             for key_hash, held in self._held.items()
             if (not held.opened or key_hash in bound) and not self.references.missing(held.missing)
-        ] + (self._ready_idle() if has_news or self._held else [])
+        ] + (self._find_ready_idle() if has_news or self._held else [])
 
-    def _has_news(self, tx: Transaction) -> bool:
+    def _has_new_arrivals(self, tx: Transaction) -> bool:
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
         before, self._stamps = self._stamps, {scope: tx.stamps.current(scope) for scope in scopes}
         return self._stamps != before
 
-    def _ready_idle(self) -> list[int]:
+    def _find_ready_idle(self) -> list[int]:
         """Return the idle records that are ready, or that may be in a cycle with a held record."""
-        own, held = self.bound.scope.whole, {each.read.identity.key for each in self._held.values()}
+        own, held = self.bound.scope.whole_record_scope, {each.read.identity.key for each in self._held.values()}
         return [
             key_hash
             for key_hash, missing in self._idle.items()
@@ -114,7 +119,7 @@ class AwaitingParents:
             some = ready[start : start + _AT_ONCE]
             yield from [self._held.pop(each).read for each in some if each in self._held]
             idle = [each for each in some if self._idle.pop(each, None) is not None]
-            with self.state.read_only() as tx:
+            with self.state.begin_read_only() as tx:
                 waiting = tx.waiting_records.records_among(self.bound.name, idle)
             yield from stored_records_prepared_again(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
@@ -124,13 +129,17 @@ class AwaitingParents:
     def cycle_breakers(self) -> list[int]:
         if not self._held:
             return []
-        return cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
+        return cycle_breakers(
+            self._awaited_hashes_by_held_record(), [key for key, held in self._held.items() if held.can_open]
+        )
 
-    def open_without_missing(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
+    def begin_without_missing_references(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
         """Mark a record as opened, and return it with the members that have no missing reference. It stays held."""
         held = self._held[key_hash]
         held.can_open, held.opened = False, True
-        return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
+        return held.read, {
+            name: value for name, value in held.members.items() if not self._has_missing_reference(value)
+        }
 
     def remove(self, key_hashes: Iterable[int]) -> int:
         """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
@@ -140,26 +149,28 @@ class AwaitingParents:
             self._idle.pop(each, None)
         return len(found)
 
-    def pop_late(self) -> Iterator[DeadLetter]:
-        """Remove the records in `late_since` at the end of the run, and yield them as dead letters."""
-        opened = set(self._opened_keys())
-        found = [each for each in self.late_since if each in self and each not in opened]
+    def pop_late_as_dead_letters(self) -> Iterator[DeadLetter]:
+        """Remove the records in `start_of_overdue_waits` at the end of the run, and yield them as dead letters."""
+        opened = set(self._keys_with_first_step())
+        found = [each for each in self.start_of_overdue_waits if each in self and each not in opened]
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
-            with self.state.read_only() as tx:
+            with self.state.begin_read_only() as tx:
                 stored = tx.waiting_records.records_among(
                     self.bound.name, [each for each in some if each in self._idle]
                 )
             for waiting in stored:
                 missing = self._idle.pop(waiting.identity.key_hash)
-                yield self._missing_reference(waiting.identity, waiting.raw, missing)
+                yield self._missing_reference_dead_letter(waiting.identity, waiting.raw, missing)
             for held in [self._held.pop(each) for each in some if each in self._held]:
-                yield self._missing_reference(held.read.identity, held.read.record.raw(), held.missing)
+                yield self._missing_reference_dead_letter(held.read.identity, held.read.record.raw(), held.missing)
 
-    def _missing_reference(self, identity: RecordIdentity, raw: dict[str, Any], missing: list[ScopedKey]) -> DeadLetter:
+    def _missing_reference_dead_letter(
+        self, identity: RecordIdentity, raw: dict[str, Any], missing: list[ScopedKey]
+    ) -> DeadLetter:
         names = [f"{scope.resource} {scope.namespace}:{key}" for scope, key in self.references.missing(missing)]
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        since = f"{self.late_since[identity.key_hash]:%Y-%m-%d}"
+        since = f"{self.start_of_overdue_waits[identity.key_hash]:%Y-%m-%d}"
         message = f"has waited since {since} for {', '.join(names[:_SHOWN])}{more}: not delivered until now"
         return DeadLetter(identity, "references", "missing_reference", None, message, raw, None)
 
@@ -167,39 +178,39 @@ class AwaitingParents:
         """Make held records idle at the end of the run, except those with a second step to come."""
         if not self._held:
             return
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             self._drop_if_first_step_rejected(tx)
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
             with self.state.begin() as tx:
-                tx.waiting_records.mark_idle(self.bound.name, idle, self.version)
+                tx.waiting_records.mark_released_only_by_references(self.bound.name, idle, self.version)
 
     def discard_all(self) -> int:
         """Remove all records. Return how many still wait."""
         if not self:
             return 0
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             self._drop_if_first_step_rejected(tx)
         number = len(self)
         self._held.clear()
         self._idle.clear()
         return number
 
-    def _opened_keys(self) -> list[int]:
+    def _keys_with_first_step(self) -> list[int]:
         return [key_hash for key_hash, held in self._held.items() if held.opened]
 
     def _drop_if_first_step_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
         if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run
-        for key_hash in tx.dead_letters.key_hashes_among(self.bound.name, self._opened_keys()):
+        for key_hash in tx.dead_letters.key_hashes_among(self.bound.name, self._keys_with_first_step()):
             del self._held[key_hash]
 
-    def _has_missing(self, value: Any) -> bool:
-        keys = self.references.scoped_keys(references_in(value), self.bound.name_of)
+    def _has_missing_reference(self, value: Any) -> bool:
+        keys = self.references.scoped_keys(references_in(value), self.bound.resolve_reference)
         return bool(self.references.missing(keys))
 
-    def _waits_for(self) -> dict[int, list[int]]:
+    def _awaited_hashes_by_held_record(self) -> dict[int, list[int]]:
         """Return the key hashes that each held record waits for; 0 stands for any record of another scope."""
         hashes = key_hashes(sorted({key for held in self._held.values() for _, key in held.missing}))
         own = self.bound.scope

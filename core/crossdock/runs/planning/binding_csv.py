@@ -14,7 +14,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
 from crossdock.runs.planning.references import ScopedKey
-from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo
+from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.values.spreadsheet_csv import unguard_formulas, write_rows
@@ -42,7 +42,7 @@ def import_bindings(
     the next sync compares the records with it first. Then it sends every member of a record that can be updated, and
     nothing for one that is written once. A record that the target does not have is unbound.
     """
-    check_no_undo(tx)
+    check_no_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
     for scope, rows in _read_rows(path, targets, raw=raw).items():
         for start in range(0, len(rows), PART):
@@ -60,9 +60,9 @@ def import_bindings(
 
 def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
     hashes = key_hashes([key for _, key, _ in rows])
-    known = tx.bindings.ids(scope, list(hashes.values()))
+    known = tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
     unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in_scope(scope)}
-    found = tx.bindings.owners(scope.target, scope.resource, [target_id for *_, target_id in rows])
+    found = tx.bindings.records_of_target_ids(scope.target, scope.resource, [target_id for *_, target_id in rows])
     owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []
     for where, key, target_id in rows:

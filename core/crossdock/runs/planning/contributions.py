@@ -8,12 +8,12 @@ from urllib.parse import unquote
 from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.runs.planning.own_writes import Origin
 from crossdock.runs.planning.references import ScopedKey, placeholder
 from crossdock.state import Binding, RecordIdentity, Transaction
 from crossdock.values.records import Record
-from crossdock.writing.delivery.operations import FROM_STATE, Operation
+from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 
 
 class Contributions:
@@ -23,9 +23,9 @@ class Contributions:
 
     def awaited_record(self, read: KeyedRecord) -> list[ScopedKey]:
         """Return the record that must exist first; none for a record that is named by its target id."""
-        return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
+        return [(self._scope.whole_record_scope, read.identity.key)] if self.needed and not self._by_id else []
 
-    def contributed_and_whole_bindings(
+    def contributions_to_existing_and_deleted(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> tuple[dict[int, Binding], dict[int, Binding]]:
         """Return what this stream contributed to *reads* that exist, and to those that were deleted since, by key hash.
@@ -34,7 +34,7 @@ class Contributions:
         """
         key_hashes = [read.identity.key_hash for read in reads]
         own = tx.bindings.get(self._scope, key_hashes)
-        wholes = {} if self._by_id else tx.bindings.get(self._scope.whole, key_hashes)
+        wholes = {} if self._by_id else tx.bindings.get(self._scope.whole_record_scope, key_hashes)
         found: dict[int, Binding] = {}
         for read in reads:
             key_hash, mine = read.identity.key_hash, own.get(read.identity.key_hash)
@@ -54,10 +54,12 @@ class Contributions:
         if self._by_id:
             return
         found = tx.bindings.contributions_to_recreated_records(self._scope)
-        wholes = tx.bindings.get(self._scope.whole, [mine.key_hash for mine in found])
+        wholes = tx.bindings.get(self._scope.whole_record_scope, [mine.key_hash for mine in found])
         for mine in found:
             key_hash, key = mine.key_hash, mine.key
-            whole = wholes.get(key_hash) or _empty_contribution(key_hash, key, placeholder(self._scope.whole, key), 0)
+            whole = wholes.get(key_hash) or _empty_contribution(
+                key_hash, key, placeholder(self._scope.whole_record_scope, key), 0
+            )
             if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
                 identity = RecordIdentity(self._stream, key, key_hash, None, mine.position, FROM_STATE, 0)
                 held = _empty_contribution(key_hash, key, whole.target_id, mine.counter)
@@ -68,7 +70,7 @@ class Contributions:
     def empty_contribution_to_planned_record(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
-        return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)
+        return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole_record_scope, key), 0)
 
 
 def _target_id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction
 from crossdock.values.records import JSON
-from crossdock.writing.targets.payload_comparison import holds
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 
 class Origin(Struct, frozen=True):
@@ -27,13 +27,13 @@ class OwnWrites:
     def __init__(self, bound: BoundStream) -> None:
         self._read, self._origins = bound.read, bound.origins
 
-    def origins_of(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
+    def origins_by_key_hash(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
         if self._read is None or not self._origins:
             return {}
-        with state.read_only() as tx:
-            return self._origins_of(tx, reads, *self._read)
+        with state.begin_read_only() as tx:
+            return self._origins_by_key_hash(tx, reads, *self._read)
 
-    def _origins_of(
+    def _origins_by_key_hash(
         self, tx: Transaction, reads: Sequence[KeyedRecord], target: str, kind: ResourceType
     ) -> dict[int, Origin]:
         by_id = {read.record.key_parts[0]: read for read in reads}
@@ -50,7 +50,7 @@ class OwnWrites:
     ) -> dict[str, tuple[str, dict[str, Any]]]:
         """Return the key and the last written payload of each record that crossdock created there, by id."""
         owned: dict[str, list[int]] = defaultdict(list)
-        for _, namespace, key_hash, _ in tx.bindings.owners(target, resource, target_ids):
+        for _, namespace, key_hash, _ in tx.bindings.records_of_target_ids(target, resource, target_ids):
             if namespace in self._origins:
                 owned[namespace].append(key_hash)
         written: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -64,4 +64,4 @@ class OwnWrites:
 
 def _is_unchanged(held: dict[str, Any], written: dict[str, Any], members: set[str]) -> bool:
     added = {name for name in members - written.keys() if held.get(name) is not None}
-    return bool(written) and not added and holds(held, written)
+    return bool(written) and not added and has_wanted_members(held, written)

@@ -8,10 +8,10 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.runs.planning.references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.settlement import Settlement
 
 
@@ -39,7 +39,7 @@ class PlannedChunk(Struct):
         waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
         self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
 
-    def write(self, tx: Transaction) -> None:
+    def store_all_but_operations(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""
         stream = self.bound.name
         tx.inbox.add_records(self.refetched, at=self.at)
@@ -50,5 +50,5 @@ class PlannedChunk(Struct):
         waiting = [record.identity.key_hash for record in self.waits]
         rejected = [dead_letter.identity.key_hash for dead_letter in self.dead_letters]
         sent = [operation.identity.key_hash for operation in self.operations if operation.step != "open"]
-        tx.dead_letters.clear(stream, [*suppressed, *waiting])
-        tx.waiting_records.clear(stream, [*suppressed, *rejected, *sent])
+        tx.dead_letters.remove_records(stream, [*suppressed, *waiting])
+        tx.waiting_records.remove_records(stream, [*suppressed, *rejected, *sent])

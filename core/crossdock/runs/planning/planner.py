@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from crossdock.config.project.connections import guard_author_code_of_stream
-from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
+from crossdock.delta.changed_record_reading import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
-from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, specific_first
+from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, is_about_whole_file
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions import Contributions
-from crossdock.runs.planning.draft_records import FailureCount, draft_of_record, target_failure_as_rejection
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, target_failure_as_rejection
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.references import ScopedKey
@@ -24,9 +24,9 @@ from crossdock.runs.planning.removals import Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Kind, Operation, make_intent
+from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.payload_comparison import difference
+from crossdock.writing.targets.payload_comparison import merge_patch
 from crossdock.writing.targets.target import TargetResource
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Planner:
         run: DeliveringRun | None,
         *,
         gone: Removals,
-        failing: FailureCount,
+        failing: FailureCounter,
         operations: Iterable[Operation] = (),
         at_once: int = CHUNK,
         matches: LiveMatches | None = None,
@@ -65,20 +65,22 @@ class Planner:
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
-        is_acknowledging = isinstance(held.bound.kind, TargetResource) and held.bound.kind.acknowledges
+        is_acknowledging = (
+            isinstance(held.bound.resource_type, TargetResource) and held.bound.resource_type.acknowledges
+        )
         self._acknowledged = AcknowledgedOperations(held.state, held.bound.target) if is_acknowledging else None
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
-        decide = self._decide_chunk if self._acknowledged is None else self._acknowledge
-        for chunk in in_chunks(self._until_failure(reads), self._at_once):
+        decide = self._decide_chunk if self._acknowledged is None else self._settle_by_acknowledgements
+        for chunk in in_chunks(self._reads_until_failure(reads), self._at_once):
             yield decide(chunk)
             if self.stopped is not None:
                 return
 
-    def count_carried_on(self, reads: Iterator[KeyedRecord]) -> None:
+    def count_rest_as_carried_on(self, reads: Iterator[KeyedRecord]) -> None:
         """Count the rest of *reads* as `carried_on`: the next run reads it again."""
-        for _ in self._until_failure(reads):
+        for _ in self._reads_until_failure(reads):
             self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[PlannedChunk] | None:
@@ -89,23 +91,23 @@ class Planner:
         """
         if self.stopped is not None:
             return None
-        if ready := self._held.ready():
+        if ready := self._held.find_ready():
             return self.decide(self._held.pop_ready(ready))
         if breakers := self._held.cycle_breakers():
             return self._plan_first_steps(breakers)
         if self._operations is not None:
             operations, self._operations = self._operations, None
-            return self._plan_prepared(operations)
+            return self._plan_prepared_operations(operations)
         return self._plan_removals() if self._to_remove else None
 
-    def finish(self) -> None:
+    def count_unplanned_removals(self) -> None:
         self._tally.count("carried_on", len(self._to_remove))
 
-    def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
+    def _reads_until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
             with guard_author_code_of_stream(self._bound):
-                for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `count_carried_on` may need it
+                for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `count_rest_as_carried_on` may need it
                     yield read
         except CrossdockError as error:
             self.stopped = self.stopped or error
@@ -114,15 +116,15 @@ class Planner:
 
     def _decide_chunk(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         planned, scope = self._new_chunk(), self._bound.scope
-        origins = self._own_writes.origins_of(self._state, chunk)
+        origins = self._own_writes.origins_by_key_hash(self._state, chunk)
         chunk = self._without_own_writes(chunk, origins)
         drafts = self._draft_records(planned, chunk)
-        others = self._worked_on_by_others(read.identity.key_hash for read, *_ in drafts)
+        others = self._claim_records_except_others(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
                 self._refetch_later(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
-        with self._state.read_only() as tx:
+        with self._state.begin_read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
             bindings, former = self._bindings(tx, [read for read, *_ in drafts], origins)
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
@@ -135,7 +137,7 @@ class Planner:
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
                 binding = self._contributions.empty_contribution_to_planned_record(read)
-            if self._is_contributed_before(read, members, missing, former.get(key_hash)):
+            if self._was_contributed_to_deleted(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
                 if not self._decide_record(planned, read, members, binding):
@@ -143,16 +145,16 @@ class Planner:
                     break
                 continue
             is_bound = binding is not None or self._contributions.needed
-            is_held = self._held.add(read, members, missing, is_bound=is_bound)
+            is_held = self._held.hold_if_parents_may_come(read, members, missing, is_bound=is_bound)
             planned.add_waiting(read, missing, None if is_held else self._held.version)
             if not is_held:
                 self._tally.count("carried_on")
         return planned
 
-    def _acknowledge(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
+    def _settle_by_acknowledgements(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         assert self._acknowledged is not None
         planned, settled = self._new_chunk(), list[Settlement]()
-        for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: specific_first(each[1])):
+        for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: is_about_whole_file(each[1])):
             try:
                 term, decided = self._acknowledged.settle(said)
             except RecordError as error:
@@ -169,10 +171,10 @@ class Planner:
     ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
         """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
         if self._contributions.needed:
-            return self._contributions.contributed_and_whole_bindings(tx, reads, origins)
+            return self._contributions.contributions_to_existing_and_deleted(tx, reads, origins)
         return tx.bindings.get(self._bound.scope, [read.identity.key_hash for read in reads]), {}
 
-    def _is_contributed_before(
+    def _was_contributed_to_deleted(
         self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], former: Binding | None
     ) -> bool:
         """Return whether a contribution was delivered to a record that was deleted since. It waits for nothing."""
@@ -190,12 +192,12 @@ class Planner:
         if read.record.parts:  # mostly there are none, and this is done for each record
             self._tally.parts.update(read.record.parts)
         try:
-            self._compare_with_binding(planned, read, self._payload(read, members), binding)
+            self._plan_create_or_update(planned, read, self._payload(read, members), binding)
         except RecordError as error:
             return self._reject(planned, read, "plan", error, None)
         return True
 
-    def _worked_on_by_others(self, key_hashes: Iterable[int]) -> set[int]:
+    def _claim_records_except_others(self, key_hashes: Iterable[int]) -> set[int]:
         return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
     def _refetch_later(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
@@ -229,14 +231,14 @@ class Planner:
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
-                keys = self._references.scoped_keys(references, self._bound.name_of)
+                keys = self._references.scoped_keys(references, self._bound.resolve_reference)
                 drafts.append((read, members, [*keys, *self._contributions.awaited_record(read)]))
         return drafts
 
-    def _compare_with_binding(
+    def _plan_create_or_update(
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
     ) -> None:
-        write_once = self._bound.kind.write_once
+        write_once = self._bound.resource_type.write_once
         if binding is None:
             self._plan_create(planned, read, after)
         elif binding.payload == after or (write_once and binding.step == "import"):
@@ -288,13 +290,13 @@ class Planner:
         identity = read.identity._replace(line=error.line or read.identity.line)
         reason = error.code, error.pointer, error.message
         planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
-        refusal = self._failing.count_failure(read.record, error)
+        refusal = self._failing.count_and_check_limit(read.record, error)
         self.stopped = self.stopped or refusal
         return refusal is None
 
     # ---- operations decided about before, cycles and removals
 
-    def _plan_prepared(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
+    def _plan_prepared_operations(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
         while operations_at_once := list(islice(operations, self._at_once)):
             self._tally.count("read", len(operations_at_once))
             planned = self._new_chunk()
@@ -307,19 +309,19 @@ class Planner:
             planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
             if not self._refresh_matches(0):
                 return
-            others = self._worked_on_by_others(chunk)
+            others = self._claim_records_except_others(chunk)
             for key_hash in chunk:
                 if key_hash in others:
                     self._refetch_later(planned, self._held.pop_held(key_hash).identity)
                     continue
-                read, members = self._held.open_without_missing(key_hash)
+                read, members = self._held.begin_without_missing_references(key_hash)
                 try:
                     added = self._plan_create(planned, read, self._payload(read, members), "open")
                 except RecordError as error:
                     self._reject(planned, read, "plan", error, None)
                     added = False
                 if added:
-                    self._references.plan_first_step(planned.operations[-1])
+                    self._references.remember_planned_first_step(planned.operations[-1])
                 else:
                     self._held.pop_held(key_hash)
                 if self.stopped is not None:
@@ -338,8 +340,8 @@ class Planner:
     def _plan_removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
-            others = self._worked_on_by_others(chunk)
-            with self._state.read_only() as tx:
+            others = self._claim_records_except_others(chunk)
+            with self._state.begin_read_only() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile
             planned = self._new_chunk()
@@ -359,7 +361,7 @@ class Planner:
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved: dict[str, Any] = self._references.resolve(members, bound.name_of)
+        resolved: dict[str, Any] = self._references.resolve(members, bound.resolve_reference)
         if (
             bound.stream.target_resource is not None
             and (inexact := exact_json.first_inexact_value(resolved)) is not None
@@ -369,13 +371,13 @@ class Planner:
         if self._contributions.needed:
             return resolved
         with target_failure_as_rejection(read.record):
-            return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)
+            return self._target.payload(bound.resource_type.name, bound.namespace, read.record.key, resolved)
 
     def _new_operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
     ) -> Operation:
         kind: Kind = "create" if binding is None else "update"
-        changes = after if binding is None else difference(binding.payload, after)
+        changes = after if binding is None else merge_patch(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
     def _reject_if_request_code_fails(self, operation: Operation) -> Operation:

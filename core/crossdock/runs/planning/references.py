@@ -13,7 +13,7 @@ from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import trimmed_key
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference
 CACHED = 200_000  # ids kept between chunks; limits memory only
@@ -44,7 +44,7 @@ class References:
         """Whether this is a plan, in which nothing is delivered."""
         return self._planned is not None
 
-    def plan_first_step(self, operation: Operation) -> None:
+    def remember_planned_first_step(self, operation: Operation) -> None:
         """In a plan, keep the binding that the first of two steps would create."""
         if self._planned is None:
             return
@@ -81,7 +81,7 @@ class References:
             earlier = self._earlier[scope]
             stored = key_hashes(sorted({earlier.get(name, name) for name in names}))
             hashes = {name: stored[earlier.get(name, name)] for name in sorted(names)}
-            ids = tx.bindings.ids(scope, list(hashes.values()))
+            ids = tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
             for key, key_hash in hashes.items():
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
@@ -115,12 +115,12 @@ def untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> 
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
     that one. The rejected and waiting records of *stream* count as well.
     """
-    stored = [*tx.untrimmed_keys.of_scope(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
+    stored = [*tx.untrimmed_keys.keys_of_scope(scope), *(tx.untrimmed_keys.keys_of_stream(stream) if stream else ())]
     if not stored:
         return {}
     found = {trimmed_key(key): key for key in reversed(stored)}
     hashes = key_hashes(list(found))
-    bound = tx.bindings.ids(scope, list(hashes.values()))
+    bound = tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
     return {name: key for name, key in found.items() if name and hashes[name] not in bound}
 
 

@@ -19,12 +19,12 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_blocker
+from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_removal_blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.records import Reason, Record
 from crossdock.values.tally import Term
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 LISTED = 5  # keys in a message
 PART = 50_000  # keys per look-up
@@ -59,18 +59,18 @@ def decide_missing(
     """Decide about *gone*, the key hashes that the state knows and the snapshot does not list."""
     if bound.stream.on_gone == "nothing" or gone.is_empty():
         return Removals(terms=Counter({"gone": len(gone), "ignored": len(gone)}))
-    with state.read_only() as tx:
-        facts = _last_steps(tx, bound, gone)
+    with state.begin_read_only() as tx:
+        facts = _last_accepted_steps(tx, bound, gone)
         if bound.stream.on_gone == "archive":  # earlier archives are not counted again
             facts = facts.filter(pl.col(_STEP) != "remove")
         terms: Counter[Term] = Counter({"gone": facts.height})
         open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
         candidates = _removable(tx, bound, facts, terms)
-        removable = _remove_and_count(candidates, _as_key_series(open_keys), terms, "ignored")
+        removable = _exclude_keys_and_count(candidates, _as_key_series(open_keys), terms, "ignored")
     without_key, is_open = 0, found.name == "snapshot" and len(removable) < len(candidates)
     if not removable.is_empty() and found.filtered is not None:
         filtered, without_key = found.filtered(removable)  # no transaction is open here
-        removable = _remove_and_count(removable, filtered, terms, "ignored")
+        removable = _exclude_keys_and_count(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
     found.completeness.recheck_missing(bound, removable)
@@ -102,12 +102,12 @@ def decide_deleted(
         return Removals(terms=Counter({"ignored": len(deleted)}))
     open_keys = _as_key_series(intent.identity.key_hash for intent in unsettled)
     with state.begin() as tx:
-        facts, terms = _last_steps(tx, bound, deleted), Counter[Term]()
+        facts, terms = _last_accepted_steps(tx, bound, deleted), Counter[Term]()
         terms["ignored"] += len(deleted) - facts.height
         if bound.stream.on_gone == "archive":
             terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
             facts = facts.filter(pl.col(_STEP) != "remove")
-        removable = _remove_and_count(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
+        removable = _exclude_keys_and_count(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
         found = Removals()
         if not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
@@ -123,7 +123,7 @@ def _decide_by_proof(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
     """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
-    reason = find_blocker(tx, bound, found, without_key)
+    reason = find_removal_blocker(tx, bound, found, without_key)
     if reason is None:
         past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export_name())
         return _decide_by_limits(tx, bound, removable, found.source, found.unsettled, at, _EarlierRemovals(past=past))
@@ -134,7 +134,7 @@ def _decide_by_proof(
         return Removals(
             refusal=RefusedError(message, where=found.source, hint=reason.hint, code="removals_refused"), unproved=True
         )
-    wanted = _approval_for(bound, removable.to_list(), at)
+    wanted = _new_pending_approval(bound, removable.to_list(), at)
     if _is_approved(tx, bound, wanted, found.unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     hint = f"{reason.hint}; {_approval_hint(bound, wanted)}"
@@ -153,7 +153,7 @@ class _EarlierRemovals(NamedTuple):
     past: Sequence[PastSnapshot] = ()
 
 
-def _approval_for(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
+def _new_pending_approval(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
     return PendingApproval(
         bound.name, f"{bound.stream.on_gone} {bound.records_text}", packed_key_hashes(key_hashes), at
     )
@@ -171,7 +171,7 @@ def _decide_by_limits(
     """Remove all of *removable* or none, by limits and approval. Deletes that were held back do not count again."""
     held_back = _kept_for_references(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
-    wanted = _approval_for(bound, [*fresh, *earlier.asked], at)
+    wanted = _new_pending_approval(bound, [*fresh, *earlier.asked], at)
     excess = _exceeded_limit_text(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
@@ -205,22 +205,22 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
     """Return the delivered records whose removal was not rejected, except for references, and count the others."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
-    rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
+    rejected = [each for each in tx.dead_letters.facts_of_stream(bound.name) if each.step == "remove"]
     held_back = _kept_for_references(tx, bound)
     final = (e.key_hash for e in rejected if e.status == "rejected" and e.key_hash not in held_back)
-    rest = _remove_and_count(delivered, _as_key_series(final), terms, "rejected")
-    return _remove_and_count(
+    rest = _exclude_keys_and_count(delivered, _as_key_series(final), terms, "rejected")
+    return _exclude_keys_and_count(
         rest, _as_key_series(e.key_hash for e in rejected if e.status == "dropped"), terms, "dropped"
     )
 
 
 def _kept_for_references(tx: Transaction, bound: BoundStream) -> set[int]:
-    rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
+    rejected = (e for e in tx.dead_letters.facts_of_stream(bound.name) if e.step == "remove" and e.status == "rejected")
     codes = tx.dead_letters.reason_code_by_key_hash(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
 
 
-def _last_steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
+def _last_accepted_steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
     schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: tuples of a whole table would exceed the memory bound
         pl.DataFrame(
@@ -234,7 +234,7 @@ def _as_key_series(hashes: Iterable[int]) -> pl.Series:
     return pl.Series(KEY_HASH, list(hashes), dtype=fingerprint.HASH)
 
 
-def _remove_and_count(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Term) -> pl.Series:
+def _exclude_keys_and_count(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Term) -> pl.Series:
     rest = keys.to_frame(KEY_HASH).join(others.to_frame(KEY_HASH), on=KEY_HASH, how="anti")[KEY_HASH]
     terms[term] += len(keys) - len(rest)
     return rest
@@ -265,14 +265,14 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
     others = sorted(approved_keys - wanted_keys)
     present = {key_hash for key_hash, step in tx.snapshots.accepted_steps(bound.scope, others) if step != "remove"}
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
-    rejected = {each.key_hash for each in tx.dead_letters.facts(bound.name) if each.step == "remove"}
+    rejected = {each.key_hash for each in tx.dead_letters.facts_of_stream(bound.name) if each.step == "remove"}
     return present <= removing | rejected
 
 
 def _others_to_approve(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
     """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
     pending = tx.pending_approvals.get(bound.name)
-    if pending is None or pending.what != _approval_for(bound, (), pending.since).what:
+    if pending is None or pending.what != _new_pending_approval(bound, (), pending.since).what:
         return [], 0
     others = sorted({*pending.key_hashes} - {*fetched})
     return others, 0 if pending.approved_at else len(tx.inbox.key_hashes_among(bound.name, others))
@@ -284,7 +284,9 @@ def withheld_removals_error(tx: Transaction, bound: BoundStream) -> RefusedError
     if pending is None or pending.approved_at or not tx.inbox.key_hashes_among(bound.name, pending.key_hashes):
         return None
     return RefusedError(
-        f"{_gone_text(pending.number)} and not removed", hint=_approval_hint(bound, pending), code="removals_refused"
+        f"{_gone_text(pending.record_count)} and not removed",
+        hint=_approval_hint(bound, pending),
+        code="removals_refused",
     )
 
 
@@ -292,7 +294,7 @@ def _limit_error(
     tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str
 ) -> RefusedError:
     bindings = tx.bindings.get(bound.scope, wanted.key_hashes[:LISTED]).values()
-    names = ", ".join(binding.key for binding in bindings) + (", ..." if wanted.number > LISTED else "")
+    names = ", ".join(binding.key for binding in bindings) + (", ..." if wanted.record_count > LISTED else "")
     return RefusedError(
         f"{excess}; none of them is removed: {names}",
         where=source,
@@ -303,8 +305,8 @@ def _limit_error(
 
 def _approval_hint(bound: BoundStream, wanted: PendingApproval) -> str:
     return (
-        f"list them: crossdock plan {bound.name} --limit {wanted.number}; to allow the removal, after a sync that"
-        f" ended with this message: crossdock approve {bound.name} {wanted.number}"
+        f"list them: crossdock plan {bound.name} --limit {wanted.record_count}; to allow the removal, after a sync that"
+        f" ended with this message: crossdock approve {bound.name} {wanted.record_count}"
     )
 
 

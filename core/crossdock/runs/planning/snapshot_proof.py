@@ -12,7 +12,7 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
-from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 from crossdock.values.records import Proof, RawBatch
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
@@ -41,11 +41,11 @@ class Completeness:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
 
     @property
-    def counted(self) -> bool:
+    def has_proved_counts(self) -> bool:
         return bool(self._proofs) and all(proof is not None and proof.counted for proof in self._proofs)
 
     @property
-    def cut(self) -> bool:
+    def may_be_truncated(self) -> bool:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
     def content_name(self) -> str | None:
@@ -87,7 +87,7 @@ class Blocker(Struct, frozen=True):
     may_be_approved: bool = True
 
 
-def find_blocker(
+def find_removal_blocker(
     tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int
 ) -> Blocker | None:
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
@@ -101,18 +101,18 @@ def find_blocker(
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
         return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
     content = completeness.content_name()
-    if content is not None and tx.snapshots.knows(bound.name, content):
+    if content is not None and tx.snapshots.was_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
     past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, ends_by_itself=True)
-    return None if completeness.counted or is_declared else _blocker_without_count(bound, found, past)
+    return None if completeness.has_proved_counts or is_declared else _blocker_without_count(bound, found, past)
 
 
 def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:
-    if found.completeness.cut:
+    if found.completeness.may_be_truncated:
         hint = "a trailer with the number of rows proves that a file is complete"
         return Blocker("the last line has no line break, so the file may be truncated", hint)
     if len(past) < COMPARED_SNAPSHOTS:
@@ -164,13 +164,13 @@ def remember_snapshot(
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
     past = PastSnapshot(rows, tx.snapshots.count_present(bound.scope) if counts else None)
-    tx.snapshots.remember(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
+    tx.snapshots.record_snapshot(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 
 def warn_about_snapshot(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     for text in (fewer_rows_warning(bound, rows, past), other_keys_warning(known, gone, new)):
         if text is not None:

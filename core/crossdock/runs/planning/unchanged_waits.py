@@ -41,7 +41,7 @@ class UnchangedWaits:
         self.found: frozenset[int] = frozenset()
 
     @property
-    def idle(self) -> IdleWaits:
+    def idle_waits(self) -> IdleWaits:
         return IdleWaits(self.left.values(), self._version)
 
     def waiting_to_decide(
@@ -54,7 +54,7 @@ class UnchangedWaits:
     ) -> list[WaitingRecord]:
         """Return the waiting records to decide about, longest waiting first. Call it within `guard_stream_code`."""
         if self._is_to_ask:
-            self._version, self._is_to_ask = idle_version(self._bound), False
+            self._version, self._is_to_ask = waiting_decision_version(self._bound), False
         found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key_hash(each) not in seen]
         self.found = frozenset(map(_key_hash, found))
         busy = {intent.identity.key_hash for intent in unsettled}
@@ -84,7 +84,7 @@ class UnchangedWaits:
 
     def _children_by_parent(self) -> dict[int, list[int]]:
         """Group the idle records by the key hashes of the records of their own kind for which they wait."""
-        own = self._bound.scope.whole
+        own = self._bound.scope.whole_record_scope
         waits = [
             (each["key"], key_hash)
             for key_hash, idle in self.left.items()
@@ -120,7 +120,7 @@ def awaited_keys(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedK
     }
 
 
-def idle_version(bound: BoundStream) -> str | None:
+def waiting_decision_version(bound: BoundStream) -> str | None:
     """Return a hash that changes whenever a waiting record could be mapped differently or wait for other records.
 
     None means that each run decides about the stream's waiting records. The stream's version is not sufficient: its
@@ -131,7 +131,7 @@ def idle_version(bound: BoundStream) -> str | None:
     stream = bound.stream
     modules = sorted({each.__module__ for each in type(stream).__mro__ if each is not object})
     facts = [
-        installed_versions(),
+        installed_package_versions(),
         stream.version,
         bound.connection_namespace,
         bound.namespace,
@@ -141,7 +141,7 @@ def idle_version(bound: BoundStream) -> str | None:
         bound.scope.target,
         [
             (name, _text_without_addresses(field.annotation), field.is_required())
-            for name, field in bound.kind.draft.model_fields.items()
+            for name, field in bound.resource_type.draft.model_fields.items()
         ],
         [_code_hash(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
     ]
@@ -154,7 +154,7 @@ def _text_without_addresses(fact: object) -> str:
 
 
 @cache
-def installed_versions() -> str:
+def installed_package_versions() -> str:
     """Return the names and versions of all installed packages, including crossdock, from their folder names."""
     folders = (each for place in sys.path for each in Path(place or ".").glob("*.dist-info"))
     return "".join(sorted({each.name for each in folders}))

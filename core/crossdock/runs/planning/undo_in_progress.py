@@ -18,7 +18,7 @@ def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Sc
     undone = _undone_scopes(tx) if since else {}
     found = {}
     for name in sorted(names):
-        begun = name if name in since else undone.get(_written_records(scopes[name]))
+        begun = name if name in since else undone.get(_scope_of_written_records(scopes[name]))
         if begun is not None:
             found[name] = _refusal(name, begun, instant_text(since[begun]))
     return found
@@ -29,19 +29,19 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
     delivered = tx.delivered_history.streams_and_scopes(of_migration if run is None else [run])
-    return {_written_records(scope): stream for stream, scope in delivered if stream in names}
+    return {_scope_of_written_records(scope): stream for stream, scope in delivered if stream in names}
 
 
-def _written_records(scope: Scope) -> tuple[Scope, bool]:
-    return scope.whole, scope.is_contribution
+def _scope_of_written_records(scope: Scope) -> tuple[Scope, bool]:
+    return scope.whole_record_scope, scope.is_contribution
 
 
-def check_not_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
+def check_stream_not_being_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
     for refusal in undo_refusals(tx, [stream], scopes).values():
         raise refusal
 
 
-def check_no_undo(tx: Transaction) -> None:
+def check_no_undo_in_progress(tx: Transaction) -> None:
     for name, begun_at in tx.begun_undos.begun_at_by_stream().items():
         raise _refusal(name, name, instant_text(begun_at))
 

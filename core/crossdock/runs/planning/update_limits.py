@@ -14,10 +14,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
@@ -26,7 +26,7 @@ from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 
@@ -65,7 +65,7 @@ def withheld_updates(
     *before* are the updates of earlier parts of the source in this run.
     """
     limits = bound.stream.changes
-    if bound.kind.write_once or not limits.exceeded(before + found.number, found.known):
+    if bound.resource_type.write_once or not limits.exceeded(before + found.number, found.known):
         return None
     digests: list[int] = []
     members: Counter[str] = Counter()
@@ -90,7 +90,7 @@ def planned_updates(
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
     held = AwaitingParents(bound, state, References(bound.target.name, known), {bound.scope})
-    failing = FailureCount(bound, None)
+    failing = FailureCounter(bound, None)
     planner = Planner(held, Tally(), None, gone=Removals(), failing=failing, at_once=_AT_ONCE)
     chunks: Iterator[PlannedChunk] | None = planner.decide(found.records())
     while chunks is not None:
@@ -114,7 +114,7 @@ def _digest(operation: Operation) -> int:
 
 def _is_approved(state: State, wanted: PendingApproval) -> bool:
     """Return whether each of these updates is approved. A stopped run has executed the others."""
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         approved = tx.pending_approvals.get(wanted.stream)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
@@ -129,7 +129,7 @@ def _refusal(
     members: Counter[str],
     before: int,
 ) -> RefusedError:
-    limits, name, number = bound.stream.changes, bound.name, wanted.number
+    limits, name, number = bound.stream.changes, bound.name, wanted.record_count
     cause = f"the mapping of {name} has changed {found.mapping_changed}: " if found.mapping_changed else ""
     earlier, nothing = (f" after {before:,} in this run", "nothing more") if before else ("", "nothing")
     changed = ", ".join(f"{member} ({count:,})" for member, count in members.most_common(LISTED))

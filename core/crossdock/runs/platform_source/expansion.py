@@ -12,10 +12,10 @@ from crossdock.connector import Context
 from crossdock.errors import UnauthorizedError
 from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.references import expanded_name, reference_members
+from crossdock.runs.platform_source.platform_reference_members import expanded_name, reference_members
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.field_types import is_target_id
 
@@ -25,7 +25,7 @@ KEPT = 10_000
 ReadRecord = Callable[[ResourceName, str], Any]
 
 
-def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
+def cached_record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
     """Make a function that reads a record by its id, once in a run for all streams of the connection."""
     read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read_body, ctx)))
     return read
@@ -35,16 +35,18 @@ KEPT_RECORDS = "crossdock.runs.platform_source.records"
 
 
 def _read_body(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
-    found = named_record(ctx, resource, record_id)
+    found = fetch_record_by_id(ctx, resource, record_id)
     return None if found is None else found.body
 
 
-def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> ApiAnswer | None:
+def fetch_record_by_id(
+    ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str
+) -> ApiAnswer | None:
     """Return the answer with the current record of this valid id; None if it does not exist."""
     profile = ctx.settings.profile
     with naming_missing_scope(profile, resource):
         try:
-            return ctx.api.get(f"{profile.path(resource)}/{quote(record_id, safe='')}")
+            return ctx.api.get(f"{profile.resource_path(resource)}/{quote(record_id, safe='')}")
         except NotFoundError:
             return None
 

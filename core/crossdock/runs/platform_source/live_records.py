@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.api_client import ApiClient
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
+from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import READS, SourceContext
@@ -33,7 +33,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         self._client = ApiClient(platform_api(profile), run, READS)
 
     @property
-    def requests(self) -> int:
+    def request_count(self) -> int:
         return self._client.allowance.usage.requests
 
     @property
@@ -48,7 +48,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
         params = {} if since is None else {"updatedSince": since.isoformat()}
         with naming_missing_scope(self._profile, resource):
-            path = self._profile.path(resource)
+            path = self._profile.resource_path(resource)
             for page in self._client.pages(path, params, paginator=paginator, records="/data", key="id"):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
 
@@ -67,7 +67,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
             return None
         with naming_missing_scope(self._profile, resource):
             try:
-                return self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}")
+                return self._client.get(f"{self._profile.resource_path(resource)}/{quote(record_id, safe='')}")
             except NotFoundError:
                 return None
 

@@ -7,18 +7,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
-from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.declarative_streams import StreamConfig
 from crossdock.connector import Settings
 from crossdock.errors import ConfigError
-from crossdock.mapping.cursors import OVERLAP_S, OverlapS
+from crossdock.mapping.incremental_cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_declaration import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.references import expanded_name, reference_members
-from crossdock.values.config_models import Name, finding_at
+from crossdock.runs.platform_source.platform_reference_members import expanded_name, reference_members
+from crossdock.values.config_base_types import Name, finding_about_key
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
 
@@ -61,14 +61,16 @@ class PlatformStreamConfig(StreamConfig):
             if name not in kinds:
                 known = ", ".join(kinds) or "none"
                 message = f"{name!r} names no other record; members of {self.read} that do: {known}"
-                raise finding_at(("expand", number), message)
+                raise finding_about_key(("expand", number), message)
         names = {expanded_name(member) for member in self.expand}
         for number, column in enumerate(self.key):
             if column.partition(".")[0] in names:
-                raise finding_at(("key", number), "must be a member of the record itself, not of an expanded one")
+                raise finding_about_key(
+                    ("key", number), "must be a member of the record itself, not of an expanded one"
+                )
         for name in ("first", "overlap_s"):
             if self.mode == "snapshot" and name in self.model_fields_set:
-                raise finding_at((name,), _INCREMENTAL_ONLY)
+                raise finding_about_key((name,), _INCREMENTAL_ONLY)
         return self
 
 

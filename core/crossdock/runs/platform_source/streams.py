@@ -6,19 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.connector import Context, Finding
 from crossdock.errors import CrossdockError, UnavailableError
-from crossdock.mapping.cursors import Cursor, instant_cursor
 from crossdock.mapping.declarative import RecordMap
-from crossdock.mapping.ordering import OrderBy
+from crossdock.mapping.incremental_cursors import Cursor, instant_cursor
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.resource_types import CHANGED
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import Expansion, named_record, naming_missing_scope, record_reader
-from crossdock.runs.platform_source.references import personal_columns
+from crossdock.runs.platform_source.expansion import (
+    Expansion,
+    cached_record_reader,
+    fetch_record_by_id,
+    naming_missing_scope,
+)
+from crossdock.runs.platform_source.platform_reference_members import personal_columns
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_target_id
 from crossdock.values.records import RawBatch
@@ -45,10 +50,10 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def pull(self, ctx: Context[PlatformSourceSettings], since: str | None) -> Iterator[RawBatch]:
         if since is None and self._config.first is not None:
             since = instant_cursor(self._config.first)
-        read, says_so = record_reader(ctx), False
+        read, says_so = cached_record_reader(ctx), False
         for page in self._pages(ctx, {} if since is None else {"updatedSince": since}):
             items = page.items(_RECORDS)
-            wanted = items if since is None else [item for item in items if not _is_before(item, since)]
+            wanted = items if since is None else [item for item in items if not _is_changed_before(item, since)]
             if len(wanted) < len(items) and not says_so:
                 ctx.run.note(f"{ctx.connection}.{self.name}", _IGNORED.format(resource=self._config.read))
                 says_so = True
@@ -58,7 +63,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         settings, resource = ctx.settings, self._config.read
         paginator = CursorInBody("/nextCursor", size=settings.page_size)
         with naming_missing_scope(settings.profile, resource):
-            path = settings.profile.path(resource)
+            path = settings.profile.resource_path(resource)
             yield from ctx.api.pages(path, params, paginator=paginator, records=_RECORDS, key="id")
 
     def _batch(self, items: Iterable[Any], page: ApiAnswer) -> RawBatch:
@@ -77,9 +82,9 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         return tuple(self.key) == ("id",)
 
     def fetch(self, ctx: Context[PlatformSourceSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        read = record_reader(ctx)
+        read = cached_record_reader(ctx)
         for (record_id,) in keys:
-            found = named_record(ctx, self._config.read, record_id) if is_target_id(record_id) else None
+            found = fetch_record_by_id(ctx, self._config.read, record_id) if is_target_id(record_id) else None
             if found is not None:
                 yield self._batch([self._expansion.expand(found.body, read)], found)
 
@@ -99,7 +104,7 @@ def _paths_overlap(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-def _is_before(item: Any, since: str) -> bool:
+def _is_changed_before(item: Any, since: str) -> bool:
     changed = item.get(CHANGED) if isinstance(item, dict) else None
     try:
         return isinstance(changed, str) and datetime.fromisoformat(changed) < datetime.fromisoformat(since)
@@ -124,6 +129,6 @@ def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
 
 def _check_resource(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
     with naming_missing_scope(ctx.settings.profile, resource):
-        page = ctx.api.get(ctx.settings.profile.path(resource), {"limit": 1})
+        page = ctx.api.get(ctx.settings.profile.resource_path(resource), {"limit": 1})
     found = "at least one record" if page.items(_RECORDS) else "no records"
     return f"{page.address} lists {found}"

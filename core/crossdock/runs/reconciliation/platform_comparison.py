@@ -15,7 +15,7 @@ from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 
 Chosen = Mapping[Scope, set[int]]
@@ -38,15 +38,15 @@ class PlatformComparison:
         self.totals: dict[str, tuple[ResourceTotals, ResourceTotals]] = {}
         self.unnamed: dict[str, Mapping[str, list[str]]] = {}
         for scope in scopes:
-            self._namespaces[scope.resource].add(scope.whole.namespace)
-        with state.read_only() as tx:
+            self._namespaces[scope.resource].add(scope.whole_record_scope.namespace)
+        with state.begin_read_only() as tx:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
-    def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
+    def compare_all_records(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
         for resource in self._resources:
-            self._read_all_records(live, resource, listener)
+            self._compare_resource(live, resource, listener)
 
-    def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
+    def compare_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
         """Look up a sample of each resource, and return the chosen key hashes."""
         chosen = defaultdict[Scope, set[int]](set)
         for resource in self._resources:
@@ -62,17 +62,17 @@ class PlatformComparison:
     def _resources(self) -> list[ResourceName]:
         return [resource for resource in _RESOURCES if resource in self._namespaces]
 
-    def _read_all_records(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
+    def _compare_resource(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
         comparison = self._new_comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):
             listener(resource, page, comparison.compare_page(page))
             self._run.progress.advance(len(page))
-        comparison.finish(lambda record_id: live.record(resource, record_id))
+        comparison.compare_unlisted_bindings(lambda record_id: live.record(resource, record_id))
         for intent in self._unsettled:
             is_internal = intent.scope.target == PLATFORM and intent.resource == resource
             if is_internal and intent.status == "in_doubt":
-                self._found.settled.append((intent, comparison.outcome_in_doubt(intent)))
+                self._found.settled.append((intent, comparison.outcome_of_doubtful_operation(intent)))
         self._add_results(resource, comparison)
 
     def _new_comparison(self, resource: ResourceName) -> LiveComparison:
@@ -107,8 +107,8 @@ class PlatformComparison:
     def _bindings(self, resource: ResourceName) -> Iterator[tuple[Scope, Binding]]:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.read_only() as tx:
-                page = tx.bindings.of_resource(PLATFORM, resource, after=after, limit=_AT_ONCE)
+            with self._state.begin_read_only() as tx:
+                page = tx.bindings.bindings_of_resource(PLATFORM, resource, after=after, limit=_AT_ONCE)
             if not page:
                 return
             yield from (each for each in page if each[0].namespace in self._namespaces[resource])

@@ -10,7 +10,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.run_context import SourceContext, run_folder
+from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
@@ -18,7 +18,7 @@ from crossdock.runs.reconciliation import reconciliation_result
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import SourceComparison
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.runs.state_session import Session
 from crossdock.runs.still_referenced import ListedReferences
 from crossdock.values.progress import Progress
@@ -57,7 +57,7 @@ def reconcile(
     found = Reconciliation(session.clock.now(), sample)
     run = platform_context(session, progress)
     with run.at_end:
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             found.known = Counter(tx.bindings.counts_by_resource())
         comparison = PlatformComparison(state, {project.scope_by_stream[name] for name in streams}, run, found)
         chosen: Chosen | None = None
@@ -65,13 +65,15 @@ def reconcile(
         with LiveRecords(project.platform, run) as live:
             try:
                 if sample is not None:
-                    chosen = comparison.read_sample(live, sample)
+                    chosen = comparison.compare_sample(live, sample)
                 elif remove_extra:
-                    comparison.read(live, lambda resource, page, _: references.add_page(resource, page, {}))
+                    comparison.compare_all_records(
+                        live, lambda resource, page, _: references.add_page(resource, page, {})
+                    )
                 else:
-                    comparison.read(live)
+                    comparison.compare_all_records(live)
             finally:
-                found.requests = live.requests
+                found.requests = live.request_count
                 store_bucket(session, live)
         sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
         sources.run(run, references if remove_extra else None)
@@ -80,7 +82,7 @@ def reconcile(
             found.totals[resource] = (of_source, *live_totals)
             if sample is None:
                 readable = of_source.plus(sources.unavailable[resource])
-                with state.read_only() as tx:
+                with state.begin_read_only() as tx:
                     found.differing_totals[resource] = reconciliation_result.differing_totals(
                         tx, readable, live_totals[1]
                     )
@@ -90,7 +92,7 @@ def reconcile(
 def platform_context(session: Session, progress: Progress) -> SourceContext:
     """Make a context to read the platform in. Its requests take the tokens of deliveries."""
     stack = ExitStack()
-    work = run_folder(stack, None)
+    work = create_run_folder(stack, None)
     spool, buckets = session.project.spool, session.source_buckets
     return SourceContext(session.clock, progress, NoIntake(), work, work, spool, at_end=stack, buckets=buckets)
 

@@ -17,9 +17,9 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.difference_classes import CLASSES, Class, Correction, Difference
 from crossdock.runs.live_comparison import InDoubtResult
 from crossdock.runs.planning.references import external_id_in_placeholder
-from crossdock.runs.resource_totals import OTHERS, ResourceTotals, plus
+from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, plus
 from crossdock.state import Intent, Scope, Transaction
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 LISTED_AT_MOST = 100_000
 """The most corrections of one repair plan."""
@@ -67,10 +67,10 @@ class Reconciliation(Struct):
         return [*self.differences.values(), *self.undelivered.values()]
 
     @property
-    def counts(self) -> Counter[tuple[str, Class]]:
+    def counts_by_resource_and_class(self) -> Counter[tuple[str, Class]]:
         return Counter((each.scope.resource, each.difference) for each in self._all_differences)
 
-    def count_differing(self, resource: str) -> int:
+    def count_differing_records(self, resource: str) -> int:
         return len(
             {(each.scope, each.key or each.place) for each in self._all_differences if each.scope.resource == resource}
         )
@@ -79,12 +79,12 @@ class Reconciliation(Struct):
     def exit_code(self) -> int:
         return worst_exit_code(self.errors.values()) or (1 if self._all_differences else 0)
 
-    def first_of_each_class(self, limit: int, only: Class | None = None) -> list[Difference]:
-        wanted = [each for each in self.listed() if only in {None, each.difference}]
+    def first_differences_of_each_class(self, limit: int, only: Class | None = None) -> list[Difference]:
+        wanted = [each for each in self.sorted_differences() if only in {None, each.difference}]
         by_class = groupby(wanted, key=lambda each: each.difference)
         return [each for _, group in by_class for each in islice(group, limit)]
 
-    def listed(self) -> list[Difference]:
+    def sorted_differences(self) -> list[Difference]:
         """Return the differences by class, the most severe first, and then by resource and key."""
         order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
 
@@ -115,8 +115,8 @@ def differing_totals(tx: Transaction, source: ResourceTotals, platform: Resource
     products, customers = (_RecordNames(tx, resource) for resource in ("product", "customer"))
     products.load([*source.quantities, *platform.quantities])
     customers.load([customer for customer, _ in (*source.amounts, *platform.amounts)])
-    quantities = [products.sums(each.quantities) for each in (source, platform)]
-    amounts = [customers.sums_by_currency(each.amounts) for each in (source, platform)]
+    quantities = [products.sums_by_name(each.quantities) for each in (source, platform)]
+    amounts = [customers.sums_by_name_and_currency(each.amounts) for each in (source, platform)]
     return [
         *(DifferingTotal("product", name, None, *both) for name, both in _differing_pairs(*quantities)),
         *(DifferingTotal("customer", name, currency, *both) for (name, currency), both in _differing_pairs(*amounts)),
@@ -130,19 +130,19 @@ class _RecordNames:
 
     def load(self, ids: Iterable[str]) -> None:
         wanted = [each for each in dict.fromkeys(ids) if each != OTHERS and external_id_in_placeholder(each) is None]
-        for target_id, namespace, _, key in self._tx.bindings.owners(PLATFORM, self._resource, wanted):
+        for target_id, namespace, _, key in self._tx.bindings.records_of_target_ids(PLATFORM, self._resource, wanted):
             self._known[target_id] = external_id(namespace, key)
 
     def name_of(self, record_id: str) -> str:
         return external_id_in_placeholder(record_id) or self._known.get(record_id, record_id)
 
-    def sums(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def sums_by_name(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         found: dict[str, Decimal] = defaultdict(Decimal)
         for record_id, number in parts.items():
             found[self.name_of(record_id)] = plus(found[self.name_of(record_id)], number)
         return found
 
-    def sums_by_currency(self, parts: Mapping[tuple[str, str], Decimal]) -> dict[tuple[str, str], Decimal]:
+    def sums_by_name_and_currency(self, parts: Mapping[tuple[str, str], Decimal]) -> dict[tuple[str, str], Decimal]:
         found: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for (record_id, currency), amount in parts.items():
             place = self.name_of(record_id), currency

@@ -10,19 +10,19 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
+from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error
+from crossdock.runs.plan_digest_files import check_digest
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted_bindings
-from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
-from crossdock.runs.saved_digests import check_digest
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, Silent
+from crossdock.values.progress import Progress, SilentProgress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery import operator_decisions
 
@@ -34,14 +34,14 @@ def plan(
 ) -> tuple[Reconciliation, PlanFile]:
     """Reconcile, and hash what a repair would do."""
     streams = streams_to_reconcile(session.project, names)
-    digest = DecisionHash.over(PlanListener.ignoring())
+    digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
     decisions = digest.as_listener()
     found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
     for (scope, _), each in sorted(found.corrections.items(), key=lambda item: (str(item[0][0]), item[0][1])):
         holds = None if each.binding is None else [each.binding.target_id, each.binding.payload]
-        digest.add("correct", scope.resource, scope.namespace, each.key, holds)
+        digest.hash_facts("correct", scope.resource, scope.namespace, each.key, holds)
     for intent, outcome in found.settled:
-        digest.add("settle", intent.idempotency_key, *outcome)
+        digest.hash_facts("settle", intent.idempotency_key, *outcome)
     pin = session.project.pinned_tenant
     return found, PlanFile(
         kind="repair",
@@ -74,30 +74,30 @@ def apply(
     if not {*approved.selection} <= project.scope_by_stream.keys():
         raise outdated_error("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
-        with session.state.read_only() as tx:
-            undo_in_progress.check_no_undo(tx)
+        with session.state.begin_read_only() as tx:
+            undo_in_progress.check_no_undo_in_progress(tx)
         names = {*approved.selection}
-        found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
+        found, again = plan(session, names, SilentProgress(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():
             raise error
         if again != approved:
             raise outdated_error("crossdock reconcile")
-        part = repair_part(session, names)
+        part = migration_part_of_repair(session, names)
         run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
 
-        with run.opened(names):
+        with run.recording_start_and_end(names):
             run.records.begin_reading()
             session.state.run_transaction(_correction_writer(found, run.report.run, clock))
-            run.deliver(run.streams, source)
+            run.settle_then_deliver_streams(run.streams, source)
         return run.report
 
 
-def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
+def migration_part_of_repair(session: Session, names: set[str]) -> MigrationPart | None:
     """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
-    with session.state.read_only() as tx:
+    with session.state.begin_read_only() as tx:
         current = tx.migrations.current()
     if current is None or not names <= session.project.migrated_streams:
         return None
@@ -114,7 +114,7 @@ class _ApprovedInput(FullInput):
 
     def check_input(self) -> None:
         check_digest(self._bound, self.digest, self._approved)
-        self.operations = [*self.operations, *self._deletes]
+        self.prepared_operations = [*self.prepared_operations, *self._deletes]
 
 
 def _correction_writer(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:

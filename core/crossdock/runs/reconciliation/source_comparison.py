@@ -17,12 +17,12 @@ from crossdock.runs import dry_run
 from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.live_comparison import content_hash
+from crossdock.runs.live_comparison import customer_and_items_hash
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
-from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.runs.still_referenced import ReferredRecords
 from crossdock.state import (
     Binding,
@@ -36,7 +36,7 @@ from crossdock.state import (
 )
 from crossdock.values.records import Record
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import FROM_STATE, Operation
+from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 
 _KEYS = 1_000  # looked up together
 
@@ -86,13 +86,13 @@ class SourceComparison:
         A record that only the platform has is deleted if no record in *references* refers to it, and else only listed.
         """
         listener = PlanListener(
-            self._compare_operation,
+            self._add_operation_as_difference,
             self._add_refused,
             self._add_waiting,
             self._add_resend,
             self._add_in_doubt,
             _ignore,
-            suppressed=self._compare_suppressed,
+            suppressed=self._add_unchanged_record,
         )
         corrections = [
             ExpectedDelivery(name, scope, key_hash, each.binding)
@@ -124,38 +124,38 @@ class SourceComparison:
 
     # ---- decisions about records
 
-    def _compare_operation(self, operation: Operation) -> None:
-        if operation.kind == "create" and self._is_unknown_to_the_state(operation):
+    def _add_operation_as_difference(self, operation: Operation) -> None:
+        if operation.kind == "create" and self._bind_if_already_on_platform(operation):
             return
         self._decisions.operation(operation)
         self._found.operations[operation.kind] += 1
         scope, identity = operation.scope, operation.identity
         if identity.source != FROM_STATE:
-            self._mark_seen(scope, identity.key_hash, operation.after)
+            self._add_record_of_source(scope, identity.key_hash, operation.after)
         members = () if operation.kind == "create" else tuple(operation.changes)
         self._add_difference("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
-    def _is_unknown_to_the_state(self, operation: Operation) -> bool:
+    def _bind_if_already_on_platform(self, operation: Operation) -> bool:
         """Return whether the platform has the record without an external id, so that it must not be created twice."""
         scope, identity, after = operation.scope, operation.identity, operation.after
-        ids = self._platform.unnamed.get(scope.resource, {}).get(content_hash(after))
+        ids = self._platform.unnamed.get(scope.resource, {}).get(customer_and_items_hash(after))
         if not ids:
             return False
         target_id = ids.pop()
         copy = Scope(PLATFORM, scope.resource, ""), target_id
         if self._found.differences.pop(copy, None) is None:
             self._platform.totals[scope.resource][1].add(after)
-        self._mark_seen(scope, identity.key_hash, after)
+        self._add_record_of_source(scope, identity.key_hash, after)
         self._add_difference("extra", scope, identity.key, target_id, remark=UNKNOWN)
         binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
         made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
         self._found.corrections[scope, identity.key_hash] = made
         return True
 
-    def _compare_suppressed(self, scope: Scope, binding: Binding) -> None:
-        self._mark_seen(scope, binding.key_hash, binding.payload)
+    def _add_unchanged_record(self, scope: Scope, binding: Binding) -> None:
+        self._add_record_of_source(scope, binding.key_hash, binding.payload)
 
-    def _mark_seen(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
+    def _add_record_of_source(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
         self._unseen.discard((scope, key_hash))
         if not scope.is_contribution:
             self.totals[scope.resource].add(payload)
@@ -167,7 +167,7 @@ class SourceComparison:
     def _add_rejected_before(self) -> None:
         """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
-            with self._state.read_only() as tx:
+            with self._state.begin_read_only() as tx:
                 listed = tx.dead_letters.rejected_records(name)
             chosen = None if self._chosen is None else self._chosen.get(scope, set())
             for identity, code in listed:
@@ -184,8 +184,8 @@ class SourceComparison:
     def _is_dropped(self, identity: RecordIdentity) -> bool:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
-            with self._state.read_only() as tx:
-                facts = tx.dead_letters.facts(identity.stream)
+            with self._state.begin_read_only() as tx:
+                facts = tx.dead_letters.facts_of_stream(identity.stream)
             self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
         return identity.key_hash in self._dropped[identity.stream]
 
@@ -245,7 +245,7 @@ class SourceComparison:
                 if stream.mode == "snapshot" and stream.on_gone == "nothing":
                     self._found.kept[name] += len(keys)
                     continue
-                with self._state.read_only() as tx:
+                with self._state.begin_read_only() as tx:
                     bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
                     if stream.mode != "snapshot":
@@ -278,7 +278,7 @@ class SourceComparison:
         kept = (
             {}
             if stream.gone.referenced == "delete"
-            else self._referred_in_state(scope, ids) | references.among(scope, ids)
+            else self._referred_in_state(scope, ids) | references.referring_resource_by_id(scope, ids)
         )
         for binding in bindings:
             if binding.target_id in kept:
@@ -295,8 +295,10 @@ class SourceComparison:
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:
-                with self._state.read_only() as tx:
-                    payloads = [payload for *_, payload in tx.bindings.referring_to(scope.target, resource, ids)]
+                with self._state.begin_read_only() as tx:
+                    payloads = [
+                        payload for *_, payload in tx.bindings.records_referring_to(scope.target, resource, ids)
+                    ]
                 found |= {each: resource for payload in payloads for _, each in referred_ids(kind, payload)}
         return found
 

@@ -10,18 +10,18 @@ from typing import Any, cast
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import CHANGED, RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.resources import ResourceName
-from crossdock.runs.bindings_by_target_id import Bound, bindings_to
+from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
 from crossdock.runs.reconciliation.reconcile import platform_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.still_referenced import ListedReferences, in_pages
-from crossdock.runs.undo.records_to_undo import UndoneStreams, operations_of
+from crossdock.runs.undo.records_to_undo import UndoneStreams, operations_of_records
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 
 class ChangesByOthers:
@@ -32,15 +32,15 @@ class ChangesByOthers:
         self._differing: set[tuple[str, str]] = set()
         self._edited, self.references = EditedRecords(self._state), ListedReferences()
 
-    def among(self, scope: Scope, ids: Sequence[str]) -> set[str]:
+    def changed_ids(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         if scope.target != PLATFORM:
             return set()
         differing = {each for each in ids if (scope.resource, each) in self._differing}
-        return differing | self._edited.among(scope.resource, ids)
+        return differing | self._edited.edited_ids(scope.resource, ids)
 
-    def operations(self, bound: BoundStream) -> Iterator[Operation]:
+    def undo_operations_ignoring_references(self, bound: BoundStream) -> Iterator[Operation]:
         """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
-        return operations_of(self._undone.records(bound, self.among))
+        return operations_of_records(self._undone.records(bound, self.changed_ids))
 
     def read(self, progress: Progress) -> None:
         session = self._undone.session
@@ -49,7 +49,7 @@ class ChangesByOthers:
         run = platform_context(session, progress)
         with run.at_end, LiveRecords(session.project.platform, run) as live:
             try:
-                PlatformComparison(self._state, wanted, run, found).read(live, self._add_page)
+                PlatformComparison(self._state, wanted, run, found).compare_all_records(live, self._add_page)
                 self._differing = {
                     (each.scope.resource, each.target_id)
                     for each in found.differences.values()
@@ -73,7 +73,7 @@ class ChangesByOthers:
                 if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
                     continue
                 resource = cast("ResourceName", bound.scope.resource)
-                for page in in_pages(self.operations(bound)):
+                for page in in_pages(self.undo_operations_ignoring_references(bound)):
                     ids = [each.binding.target_id for each in page if each.binding is not None]
                     self._edited.look_up_versions(resource, ids, partial(live.entity_tag, resource))
 
@@ -84,7 +84,7 @@ class ChangesByOthers:
             deleted = {
                 bound.scope.resource
                 for bound in streams
-                if bound.scope.target == PLATFORM and bound.scope.resource in parents and self._deletes(bound)
+                if bound.scope.target == PLATFORM and bound.scope.resource in parents and self._would_delete_any(bound)
             }
         for name in unread:
             if RESOURCES[name].parents & deleted:
@@ -92,11 +92,11 @@ class ChangesByOthers:
                 progress.begin(f"reading {resource} of the platform", None)
                 for page in live.pages(resource):
                     ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-                    self.references.add_page(resource, page, bindings_to(self._state, resource, ids))
+                    self.references.add_page(resource, page, load_bindings_by_target_id(self._state, resource, ids))
                     progress.advance(len(page))
 
-    def _deletes(self, bound: BoundStream) -> bool:
-        return any(each.kind == "delete" for each in self.operations(bound))
+    def _would_delete_any(self, bound: BoundStream) -> bool:
+        return any(each.kind == "delete" for each in self.undo_operations_ignoring_references(bound))
 
 
 Version = Callable[[str], str | None]
@@ -128,15 +128,17 @@ class EditedRecords:
         self.may_ask |= bool(unsure)
 
     def look_up_versions(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        unsure = self._unsure.known_among([_record_address(resource, each) for each in ids])
-        bound = bindings_to(self._state, resource, [each for each in ids if _record_address(resource, each) in unsure])
+        unsure = self._unsure.ids_already_added([_record_address(resource, each) for each in ids])
+        bound = load_bindings_by_target_id(
+            self._state, resource, [each for each in ids if _record_address(resource, each) in unsure]
+        )
         for target_id, binding in _whole_record_bindings(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
                 self._edited.add([_record_address(resource, target_id)])
 
-    def among(self, resource: str, ids: Sequence[str]) -> set[str]:
-        found = self._edited.known_among([_record_address(resource, each) for each in ids])
+    def edited_ids(self, resource: str, ids: Sequence[str]) -> set[str]:
+        found = self._edited.ids_already_added([_record_address(resource, each) for each in ids])
         return {each for each in ids if _record_address(resource, each) in found}
 
 

@@ -11,10 +11,10 @@ from msgspec import Struct, structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.runs.reconciliation.reconcile import platform_context
 from crossdock.runs.state_session import Session
-from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, nothing_referred, undone_records
+from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, decide_undo_of_records, nothing_referred
 from crossdock.state import Scope
-from crossdock.values.progress import Silent
-from crossdock.writing.delivery.operations import Operation
+from crossdock.values.progress import SilentProgress
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]
 """Returns those of some ids of a scope whose records others have changed."""
@@ -39,17 +39,17 @@ class UndoneStreams(Struct, frozen=True):
 
     @contextmanager
     def bind(self) -> Iterator[list[BoundStream]]:
-        session, run = self.session, platform_context(self.session, Silent())
+        session, run = self.session, platform_context(self.session, SilentProgress())
         with run.at_end:
-            yield session.project.bind(set(self.names), targets=session.targets, run=run)[::-1]
+            yield session.project.bind_streams(set(self.names), targets=session.targets, run=run)[::-1]
 
     def records(
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
         state, covers = self.session.state, self.covers.get(bound.name)
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             unsettled = {each.identity.key_hash for each in tx.intents.unsettled_in_scope(bound.scope)}
-        for each in undone_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
+        for each in decide_undo_of_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
             key_hash = None if each.operation is None else each.operation.identity.key_hash
             if key_hash is None or (key_hash not in unsettled and (covers is None or covers(key_hash))):
                 yield each
@@ -58,5 +58,5 @@ class UndoneStreams(Struct, frozen=True):
                 yield structs.replace(each, undoing="left alone", reason=reason, operation=None)
 
 
-def operations_of(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
+def operations_of_records(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
     return (each.operation for each in records if each.operation is not None)

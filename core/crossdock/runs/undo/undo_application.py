@@ -10,20 +10,20 @@ from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.errors import ConfigError, with_code
+from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
-from crossdock.runs.plan_file import PlanFile, outdated_error
+from crossdock.runs.plan_and_apply import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.undo.records_to_undo import operations_of
+from crossdock.runs.undo.records_to_undo import operations_of_records
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,
@@ -37,8 +37,8 @@ from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_rules import rule_for
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.in_doubt_rules import sent_intent_rule
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 
 def apply(
@@ -50,10 +50,10 @@ def apply(
     sources are read from their beginning again. After the undo of a run its files are not read again.
     """
     with open_session(project, clock, attempt=Attempt(command="apply: undo", action="apply")) as session:
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
-                undo_in_progress.check_no_undo(tx)
+                undo_in_progress.check_no_undo_in_progress(tx)
         if begun:
             return _Application(session, approved, progress, interrupt).resume(begun)
         return _Application(session, approved, progress, interrupt).begin()
@@ -63,7 +63,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
     attempt = Attempt(command="apply --resume", action="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
-        with session.state.read_only() as tx:
+        with session.state.begin_read_only() as tx:
             begun = tx.begun_undos.listed()
             left = {each.identity.stream for each in tx.intents.unsettled()}
         if begun:
@@ -96,7 +96,9 @@ def give_up(project: Project, *, clock: Clock) -> AbandonedUndo:
         tx.intents.write_outcomes(unsent, at=clock.now())
         _end_undo(tx, PlanFile.model_validate(begun[0].plan), streams)
         ended = AbandonedUndo(streams, len(unsent), len(left) - len(unsent))
-        change.store(tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered})
+        change.store_audit_entry(
+            tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered}
+        )
         return ended
 
     return change_exclusively(project, "apply --give-up", "undo", end, clock=clock)
@@ -123,7 +125,7 @@ class _Application:
         found, again = plan_from_facts(undo, take, self._progress)
         if again != self._approved:
             raise outdated_error("crossdock undo")
-        with self._run.opened(set(found.streams)):
+        with self._run.recording_start_and_end(set(found.streams)):
             plan, at = self._approved.model_dump(mode="json"), session.clock.now()
             run_id = self._run.report.run
             begun = [BegunUndo(name, run_id, at, plan, packed_key_hashes(keys[name])) for name in found.streams]
@@ -133,12 +135,12 @@ class _Application:
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
-        with self._session.state.read_only() as tx:
+        with self._session.state.begin_read_only() as tx:
             delivered = tx.delivered_history.streams_and_scopes(sorted(self._undone.runs))
         check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
-        with self._run.opened(set(names)):
+        with self._run.recording_start_and_end(set(names)):
             self._run.records.begin_reading()
-            self._run.deliver((), _no_operations)
+            self._run.settle_then_deliver_streams((), _empty_undo_input)
             if not self._run.report.errors:
                 covers = {each.stream: each.covers for each in begun}
                 undo = UndoFacts(self._session, self._undone, self._progress, covers)
@@ -158,28 +160,30 @@ class _Application:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return UndoInput(bound, operations_of(undo.records(bound)), expected[bound.name])
+            return UndoInput(bound, operations_of_records(undo.records(bound)), expected[bound.name])
 
         run.records.begin_reading()
-        run.deliver(run.streams[::-1], source)
+        run.settle_then_deliver_streams(run.streams[::-1], source)
 
     def _end_if_complete(self, names: Sequence[str]) -> Report:
         """End the undo if it has done everything. A person decides about operations in doubt."""
-        with self._session.state.read_only() as tx:
+        with self._session.state.begin_read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._needs_a_person(each) for each in left):
             self._session.state.run_transaction(lambda tx: _end_undo(tx, self._approved, names))
         else:
             text = f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}"
-            self._progress.warn(with_code(text, "undo_in_progress"))
+            self._progress.warn(add_code_to_first_line(text, "undo_in_progress"))
         return self._run.report
 
     def _needs_a_person(self, intent: Intent) -> bool:
         target = self._session.targets[intent.scope.target]
-        return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
+        return (
+            intent.first_sent_at is not None and sent_intent_rule(intent, target, self._session.clock.now()) == "park"
+        )
 
 
-def _no_operations(bound: BoundStream, _tally: Tally, _run_id: int) -> UndoInput:
+def _empty_undo_input(bound: BoundStream, _tally: Tally, _run_id: int) -> UndoInput:
     return UndoInput(bound, (), 0)
 
 
@@ -198,35 +202,41 @@ def _end_undo(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
 class UndoInput:
     """The operations of an undo for one stream, as its input. They may be created lazily. No source is read."""
 
-    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), IdleWaits()
-    postponed = 0
+    finds_changes_without_webhooks, requested_key_hashes, has_more, formerly_waiting_key_hashes, idle_waits = (
+        False,
+        None,
+        False,
+        frozenset[int](),
+        IdleWaits(),
+    )
+    postponed_as_unsettled_count = 0
     removals = Removals()
 
     def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:
-        self._bound, self.operations, self.expected_records = bound, operations, expected
+        self._bound, self.prepared_operations, self.expected_record_count = bound, operations, expected
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+    def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Nothing is read."""
 
-    def abandon(self) -> None:
+    def handle_failed_read(self) -> None:
         """Nothing was read."""
 
-    def failure_count(self) -> FailureCount:
+    def new_failure_counter(self) -> FailureCounter:
         """Return no failures: nothing is mapped."""
-        return FailureCount(self._bound, None)
+        return FailureCounter(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
         return iter(())
 
-    def update_estimate(self) -> UpdateCandidates:
+    def update_candidates(self) -> UpdateCandidates:
         """Return no candidates: a person has seen these operations."""
         return UpdateCandidates(0, 0, self.records, "")
 
-    def refuse(self, withheld: WithheldUpdates | None) -> None:
+    def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:
         """Nothing needs an approval."""
 
-    def finish(self) -> None:
+    def store_completion(self) -> None:
         """Do nothing: no source was read."""

@@ -12,8 +12,8 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
 from crossdock.values.records import Record
-from crossdock.writing.delivery.operations import Kind, Operation
-from crossdock.writing.targets.payload_comparison import difference
+from crossdock.writing.delivery.operations_and_intents import Kind, Operation
+from crossdock.writing.targets.payload_comparison import merge_patch
 
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
@@ -50,7 +50,7 @@ def nothing_referred(ids: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG001  
     return {}
 
 
-def undone_records(
+def decide_undo_of_records(
     state: State,
     bound: BoundStream,
     runs: AbstractSet[int],
@@ -63,7 +63,7 @@ def undone_records(
     """
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             keys = tx.delivered_history.delivered_key_hashes(scope, wanted, after=after, limit=AT_ONCE)
             histories, bindings = tx.delivered_history.operations_of_records(scope, keys), _bindings(tx, scope, keys)
         changed_ids = changed([each.target_id for each in bindings.values()])
@@ -84,7 +84,7 @@ def undone_records(
 def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, Binding]:
     """Return the bindings of these records, contributions with the newer version of the whole record."""
     own = tx.bindings.get(scope, keys)
-    wholes = tx.bindings.get(scope.whole, list(own)) if scope.is_contribution else {}
+    wholes = tx.bindings.get(scope.whole_record_scope, list(own)) if scope.is_contribution else {}
     return {
         key_hash: structs.replace(each, etag=whole.etag, changed_at=whole.changed_at)
         if (whole := wholes.get(key_hash)) is not None and whole.target_id == each.target_id
@@ -126,12 +126,12 @@ class _Decision(Struct, frozen=True):
         if later is not None:
             return self._left_unchanged("left alone", f"run {later} has delivered it again since")
         assert undone.binding is not None
-        if undone.binding.target_id in changed or self._is_corrected(undone.binding):
+        if undone.binding.target_id in changed or self._differs_from_last_delivery(undone.binding):
             return self._left_unchanged("left alone", CHANGED)
         undoing: Undoing = "delete" if undone.kind == "delete" else "restore"
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
 
-    def _is_corrected(self, binding: Binding) -> bool:
+    def _differs_from_last_delivery(self, binding: Binding) -> bool:
         """Return whether the record was found with other content than the last delivery, as after a restored backup."""
         return bool(binding.payload) and binding.payload != self.history[-1].after
 
@@ -154,10 +154,10 @@ class _Decision(Struct, frozen=True):
 
     def _reason_irreversible(self, operation: Operation) -> str:
         assert operation.binding is not None
-        if self.bound.kind.write_once:
+        if self.bound.resource_type.write_once:
             return "what is written once can be neither changed nor deleted"
         if operation.kind == "delete":
-            return "" if self.bound.kind.deletes else "records of its resource cannot be deleted"
+            return "" if self.bound.resource_type.deletes else "records of its resource cannot be deleted"
         return "" if operation.binding.payload else _UNKNOWN
 
     def _new_operation(self, kind: Kind, binding: Binding, after: dict[str, Any]) -> Operation:
@@ -165,7 +165,7 @@ class _Decision(Struct, frozen=True):
         record, scope = Record(binding.key, (), _SOURCE, (0,)), self.bound.scope
         if kind == "delete":
             return Operation(kind, identity, scope, record, {}, {}, binding, "remove")
-        return Operation(kind, identity, scope, record, after, difference(binding.payload, after), binding)
+        return Operation(kind, identity, scope, record, after, merge_patch(binding.payload, after), binding)
 
     def _left_unchanged(self, undoing: Undoing, reason: str) -> UndoneRecord:
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, reason)

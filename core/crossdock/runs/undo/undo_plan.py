@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.runs.plan_file import DecisionHash, PlanFile
+from crossdock.runs.plan_and_apply import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import Session
@@ -39,7 +39,7 @@ class UndoPlan(Struct):
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
-    def operations(self) -> Counter[str]:
+    def operation_counts(self) -> Counter[str]:
         kinds = {"delete": "delete", "restore": "update"}
         found: Counter[str] = Counter()
         for (_, undoing), number in self.counts.items():
@@ -53,7 +53,7 @@ class UndoPlan(Struct):
 
 
 def undone_run(session: Session, run_id: int) -> UndoneRuns:
-    with session.state.read_only() as tx:
+    with session.state.begin_read_only() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them", code="run_unknown")
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
@@ -61,7 +61,7 @@ def undone_run(session: Session, run_id: int) -> UndoneRuns:
 
 def undone_migration(session: Session, wave: str | None = None) -> UndoneRuns:
     """Return all runs of the open migration, or those that have loaded one of its waves."""
-    with session.state.read_only() as tx:
+    with session.state.begin_read_only() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
         if current is not None and wave is not None:
             return _undone_wave(tx, current, wave)
@@ -110,7 +110,7 @@ class UndoFacts:
         self, session: Session, undone: UndoneRuns, progress: Progress, covers: Mapping[str, Covers] | None = None
     ) -> None:
         self.session, self.undone = session, undone
-        names = _streams_of_runs(session, undone) if covers is None else sorted(covers)
+        names = _undoable_streams_of_runs(session, undone) if covers is None else sorted(covers)
         self.streams = UndoneStreams(session, names, undone.runs, covers or {})
         self._others = ChangesByOthers(self.streams)
         self._others.read(progress)
@@ -123,19 +123,19 @@ class UndoFacts:
         with self.streams.bind() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
-            self._references.find_references(left, self._others.operations)
+            self._references.find_references(left, self._others.undo_operations_ignoring_references)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
-            return self._references.among(bound.scope, ids)
+            return self._references.referring_resource_by_id(bound.scope, ids)
 
-        return self.streams.records(bound, self._others.among, referred)
+        return self.streams.records(bound, self._others.changed_ids, referred)
 
 
 def plan_from_facts(
     undo: UndoFacts, listener: Callable[[UndoneRecord], None], progress: Progress
 ) -> tuple[UndoPlan, PlanFile]:
-    found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
+    found, digest = UndoPlan(undo.undone), DecisionHash.wrapping_listener(PlanListener.ignoring())
     with undo.streams.bind() as streams:
         for bound in streams:
             found.streams.append(bound.name)
@@ -145,7 +145,7 @@ def plan_from_facts(
                 if each.operation is None:
                     found.kept[each.stream, each.reason] += 1
                 else:
-                    digest.add(each.undoing, each.stream, each.key, each.operation.changes)
+                    digest.hash_facts(each.undoing, each.stream, each.key, each.operation.changes)
                 listener(each)
                 progress.advance(1)
     undone, pin = undo.undone, undo.session.project.pinned_tenant
@@ -156,16 +156,16 @@ def plan_from_facts(
         base_url=pin.base_url,
         tenant=pin.tenant,
         selection=tuple(found.streams),
-        operations=dict(found.operations),
+        operations=dict(found.operation_counts),
         decisions=digest.sum.hexdigest(),
         sources={},
     )
 
 
-def _streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]:
+def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]:
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
-    with session.state.read_only() as tx:
-        undo_in_progress.check_no_undo(tx)
+    with session.state.begin_read_only() as tx:
+        undo_in_progress.check_no_undo_in_progress(tx)
         scopes = tx.delivered_history.streams_and_scopes(sorted(undone.runs))
         left = tx.delivered_history.count_unsettled(sorted(undone.runs))
         unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}

@@ -14,7 +14,12 @@ from importlib.metadata import EntryPoint, entry_points
 from msgspec import Struct
 
 from crossdock.errors import ConfigError
-from crossdock.values.author_code import brief, guarded, is_interruption, masked_text
+from crossdock.values.author_code_errors import (
+    convert_author_errors,
+    is_interruption,
+    masked_error_text,
+    shortened_text,
+)
 
 GROUP = "crossdock.executors"
 Opened = AbstractContextManager[Executor]
@@ -48,17 +53,17 @@ class ChosenExecutor(Struct, frozen=True):
 
     def open(self, at_once: int) -> Opened:
         """Open the executor; see `ExecutorKind`. Any other exception of its code becomes a `ConnectorError`."""
-        return _open_guarded(self, at_once)
+        return _open_with_translated_errors(self, at_once)
 
 
 @contextmanager
-def _open_guarded(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
-    guard = guarded("open", choice.text, code=choice.kind.open, only_authors=True)
+def _open_with_translated_errors(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
+    guard = convert_author_errors("open", choice.text, code=choice.kind.open, only_authors=True)
     with guard, choice.kind.open(choice.address, at_once) as executor:
         yield executor
 
 
-def chosen_executor(text: str) -> ChosenExecutor:
+def parse_executor_option(text: str) -> ChosenExecutor:
     name, _, address = text.partition("=")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
@@ -85,7 +90,10 @@ def _load_kind(point: EntryPoint) -> ExecutorKind:
     except BaseException as error:  # any class: the module belongs to another package
         if is_interruption(error):
             raise
-        message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {masked_text(error)}"
+        message = (
+            f"the executor {point.name!r} cannot be loaded: {shortened_text(type(error).__name__)}: "
+            f"{masked_error_text(error)}"
+        )
         hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
         raise ConfigError(message, where="--executor", hint=hint, code="executor_invalid") from error
     if not isinstance(kind, ExecutorKind):

@@ -10,11 +10,11 @@ from heapq import heappop, heappush
 from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_after
-from crossdock.config.schedules.schedule_config import JobConfig, Schedule
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_jobs import AHEAD, DueJobs
 from crossdock.services.scheduler.scheduler import ON_TIME
 from crossdock.state import ScheduledRun, SkippedRun
-from crossdock.state.fleet_database import JobFacts
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
 
 AGAIN = timedelta(minutes=1)
 """The time until the next decision about a tenant with a due run that may not start: because of a blackout, or a pause,
@@ -51,12 +51,12 @@ class _TenantJobs(Struct):
     def last_finished(self, job: str) -> ScheduledRun | None:
         return self.facts[job].last
 
-    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
+    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
         """Return none that are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
         return []
 
     @property
-    def is_known(self) -> bool:
+    def are_all_jobs_known(self) -> bool:
         return self.configs.keys() <= self.facts.keys()
 
 
@@ -69,24 +69,26 @@ class FleetSchedule:
     def __len__(self) -> int:
         return len(self._tenants)
 
-    def put(self, tenant: str, jobs: Mapping[str, JobConfig], facts: Iterable[JobFacts], now: datetime) -> None:
+    def add_or_replace_tenant(
+        self, tenant: str, jobs: Mapping[str, JobConfig], facts: Iterable[JobFacts], now: datetime
+    ) -> None:
         known, before = {each.job: each for each in facts}, self._tenants.get(tenant)
         kept = before.on_time_since if before else {}
         on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
         self._version += 1
         self._tenants[tenant] = _TenantJobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
-        self._queue_decision(tenant, self._next_decision_at(tenant, now))
+        self._queue_decision(tenant, self._next_decision_time(tenant, now))
 
-    def remove(self, tenant: str) -> None:
+    def remove_tenant(self, tenant: str) -> None:
         self._tenants.pop(tenant, None)
 
-    def update(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
+    def update_job_facts(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}
-            self._queue_decision(tenant, self._next_decision_at(tenant, now))
+            self._queue_decision(tenant, self._next_decision_time(tenant, now))
 
-    def retry_at(self, tenant: str, at: datetime) -> None:
+    def schedule_next_decision(self, tenant: str, at: datetime) -> None:
         if tenant in self._tenants:
             self._queue_decision(tenant, at)
 
@@ -98,10 +100,10 @@ class FleetSchedule:
             if found is not None and found.version == version:
                 yield tenant
 
-    def next_call(self, tenant: str, now: datetime) -> DueCall | None:
+    def call_due_now(self, tenant: str, now: datetime) -> DueCall | None:
         """Return the call for a tenant now. If there is none, the next decision is when something is due."""
         found = self._tenants[tenant]
-        if not found.is_known:
+        if not found.are_all_jobs_known:
             return DueCall(tenant)
         plans = found.due_jobs.plan_all(found, now, found.on_time_since)
         found.on_time_since = {plan.job: plan.on_time_since for plan in plans}
@@ -117,24 +119,25 @@ class FleetSchedule:
         waits = any(plan.starts for plan in plans)
         if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
-        at = self._next_decision_at(tenant, now)
+        at = self._next_decision_time(tenant, now)
         self._queue_decision(tenant, now + AGAIN if waits or at <= now else at)
         return None
 
-    def next_due(self, tenant: str, now: datetime) -> dict[str, datetime]:
-        return self._tenants[tenant].due_jobs.next_due(now)
+    def next_due_by_job(self, tenant: str, now: datetime) -> dict[str, datetime]:
+        return self._tenants[tenant].due_jobs.next_due_by_job(now)
 
     def _is_due(self, found: _TenantJobs, job: str, now: datetime) -> bool:
-        return _first_due(found.configs[job].schedule, _last_due_or_start(found.facts[job])) <= now
+        return _first_due_after(found.configs[job].schedule, _last_due_or_start(found.facts[job])) <= now
 
-    def _next_decision_at(self, tenant: str, now: datetime) -> datetime:
+    def _next_decision_time(self, tenant: str, now: datetime) -> datetime:
         """Return when something unfinished is due, or now if it is unknown what has ended."""
         found = self._tenants[tenant]
-        if not found.is_known:
+        if not found.are_all_jobs_known:
             return now
         paused = found.paused_jobs()
         times = [
-            _first_due(config.schedule, _last_due_or_start(found.facts[job])) for job, config in found.configs.items()
+            _first_due_after(config.schedule, _last_due_or_start(found.facts[job]))
+            for job, config in found.configs.items()
         ]
         if paused:
             times = [
@@ -154,7 +157,7 @@ def _last_due_or_start(facts: JobFacts) -> Due | datetime:
 
 
 @lru_cache(_SAME_SCHEDULES)
-def _first_due(schedule: Schedule, after: Due | datetime) -> datetime:
+def _first_due_after(schedule: Schedule, after: Due | datetime) -> datetime:
     """Return what is due first after a run or an instant. Many tenants have the same schedule and last run."""
     begin = after if isinstance(after, datetime) else after.instant
     found = next(due_after(schedule, after, begin + AHEAD), None)

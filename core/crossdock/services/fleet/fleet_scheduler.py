@@ -18,14 +18,14 @@ from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
-from crossdock.services.fleet.run_slots import SLOW_S, QueuedRun, RunSlots
-from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.run_slot_allocation import SLOW_S, QueuedRun, RunSlots
 from crossdock.services.fleet.tenants import Tenant
-from crossdock.services.notifications.events import ScheduledRunEnded
-from crossdock.services.observability.metrics import Part
-from crossdock.services.scheduler.pending_notices import IN_PROGRESS, pause_after
-from crossdock.state.fleet_database import JobFacts
-from crossdock.values.author_code import AuthorCodeError, guarded, masked_text
+from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
+from crossdock.services.observability.health_and_metrics import Part
+from crossdock.services.scheduler.pending_notices import IN_PROGRESS, pause_after_failures
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
+from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, masked_error_text
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -37,23 +37,25 @@ LOST_TO_REPORT = 2  # lost calls of one run, after which people are notified
 class Listener(Protocol):
     """Receives events, always from the thread that calls the scheduler."""
 
-    def began(self, tenant: str, job: str, at: Due) -> None: ...
+    def report_run_start(self, tenant: str, job: str, at: Due) -> None: ...
 
-    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+    def report_run_end(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         """A run has ended; *problems* are about notifications that were not sent."""
 
-    def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
-        """A run could not start and will be retried. Called once for each new error; *problems* are as in `ended`."""
+    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+        """A run could not start and will be retried. Called once for each new error; *problems* are as in
+        `report_run_end`.
+        """
 
-    def tenant_unusable(self, tenant: str, error: str) -> None:
+    def report_unusable_tenant(self, tenant: str, error: str) -> None:
         """No run of the tenant can start. Called once for each new error."""
 
-    def call_lost(self, tenant: str, reason: str) -> None: ...
+    def report_lost_call(self, tenant: str, reason: str) -> None: ...
 
-    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
+    def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run ended some time ago, and its notification may not have been sent."""
 
-    def report_part_status(self, part: Part, problem: str | None) -> None:
+    def report_component_status(self, part: Part, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
 
 
@@ -84,7 +86,7 @@ class _Attempts(Struct):
     lost: int = 0
     reported: tuple[object, str] | None = None
 
-    def reported_of(self, at: object) -> str | None:
+    def reported_error(self, at: object) -> str | None:
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def next_pause(self) -> timedelta:
@@ -137,27 +139,27 @@ class FleetScheduler:
     def tenants(self) -> Mapping[str, Tenant]:
         return self._tenants
 
-    def put(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
+    def add_or_replace_tenant(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
         """Add a tenant, or use another config of it from its next run on."""
-        self._drop_queued_call(tenant.name)
+        self._forget_tenant(tenant.name)
         self._tenants[tenant.name] = tenant
         self._credentials.setdefault(tenant.credential, set()).add(tenant.name)
-        self.schedule.put(tenant.name, tenant.jobs, facts, self._clock.now())
+        self.schedule.add_or_replace_tenant(tenant.name, tenant.jobs, facts, self._clock.now())
 
-    def remove(self, name: str) -> None:
+    def remove_tenant(self, name: str) -> None:
         """Start no more runs of a tenant. A run in progress ends as usual."""
-        self._drop_queued_call(name)
-        self.schedule.remove(name)
+        self._forget_tenant(name)
+        self.schedule.remove_tenant(name)
 
-    def _drop_queued_call(self, name: str) -> None:
+    def _forget_tenant(self, name: str) -> None:
         call = self.waiting.pop(name, None)
         if call is not None and call.job is None:
-            self.look_at_state(name, call.notified)
+            self.schedule_notice_check(name, call.notified)
         self._tries.pop(name, None)
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
 
-    def look_at_state(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
+    def schedule_notice_check(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
         """Look at a tenant's state for runs that people may not know of. The fleet's recipients know of *notified*."""
         before = self._looks.get(name)
         runs = frozenset(notified) | (before.notified if before is not None else frozenset())
@@ -177,7 +179,7 @@ class FleetScheduler:
     def close(self) -> None:
         """Start nothing more. Calls that have not begun are cancelled; others stop, or continue elsewhere."""
         for each in self.running.values():
-            _cancel(each.futures)
+            _cancel_futures(each.futures)
         self._close_executor()
         for name, each in self.running.items():
             for result in filter(None, map(_call_result, each.futures)):
@@ -191,7 +193,7 @@ class FleetScheduler:
             running = self.running.pop(name)
             results = list(map(_call_result, running.futures))
             result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
-            _cancel(running.futures)
+            _cancel_futures(running.futures)
             if result is not None:
                 self._apply_result(name, running.call, result)
                 continue
@@ -201,7 +203,7 @@ class FleetScheduler:
     def _retry_lost_call(self, name: str, call: DueCall, reason: str) -> None:
         tries = self._tries.setdefault(name, _Attempts())
         tries.lost += 1
-        self._listener.call_lost(name, reason)
+        self._listener.report_lost_call(name, reason)
         if tries.lost == LOST_TO_REPORT:
             text = f"its process was killed, or its executor lost it, {tries.lost} times: {reason}"
             self._report_failure(name, call, RunMessage("error", "", text, "unrecorded"), ())
@@ -225,33 +227,35 @@ class FleetScheduler:
             try:
                 running.again = _ExecutorCall(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
-                self._listener.report_part_status("executor", _error_text(error))
+                self._listener.report_component_status("executor", _error_text(error))
             else:
                 running.again.add_done_callback(lambda _: self._wake())
 
     def _apply_result(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
             self._known(name, result.jobs)
-            self.schedule.update(name, result.jobs, self._clock.now())
+            self.schedule.update_job_facts(name, result.jobs, self._clock.now())
         if result.outcome == "refused":
-            self._executor_failed(result.error or "")
+            self._handle_executor_failure(result.error or "")
         else:
-            self._listener.report_part_status("executor", None)
+            self._listener.report_component_status("executor", None)
         look = self._looks.get(name)
         for event in result.pending_notices:
             if look is None or event.run_id not in look.notified:
-                self._listener.notice_pending(name, event)
+                self._listener.report_pending_notice(name, event)
         self._retry_failed_notices(name, is_notified=not result.problems)
         if result.run is not None:
-            self._listener.ended(name, result.run, result.problems)
+            self._listener.report_run_end(name, result.run, result.problems)
         if result.outcome == "ended_before" and any(facts.has_pending_notice for facts in result.jobs):
-            self.look_at_state(name, after=IN_PROGRESS)  # its process may have been killed before it told people
+            self.schedule_notice_check(
+                name, after=IN_PROGRESS
+            )  # its process may have been killed before it told people
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
-            if tries.reported_of(call.at) != error:
+            if tries.reported_error(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
                 self._report_failure(name, call, message, result.problems)
@@ -259,9 +263,9 @@ class FleetScheduler:
 
     def _report_failure(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.tenant_unusable(name, message.text_with_code)
+            self._listener.report_unusable_tenant(name, message.text_with_code)
         else:
-            self._listener.could_not_start(name, call.job, call.at, message, problems)
+            self._listener.report_failed_start(name, call.job, call.at, message, problems)
 
     def _retry_failed_notices(self, name: str, *, is_notified: bool) -> None:
         """Notify the tenant's own recipients again later if a channel failed."""
@@ -269,19 +273,19 @@ class FleetScheduler:
             self._failed_notices.pop(name, None)
             return
         self._failed_notices[name] = self._failed_notices.get(name, 0) + 1
-        self.look_at_state(name, after=pause_after(self._failed_notices[name]))
+        self.schedule_notice_check(name, after=pause_after_failures(self._failed_notices[name]))
 
     def _retry_later(self, name: str, call: DueCall) -> None:
         pause = self._tries.setdefault(name, _Attempts()).next_pause()
         if call.notified:
-            self.look_at_state(name, call.notified, after=pause)
-        self.schedule.retry_at(name, self._clock.now() + pause)
+            self.schedule_notice_check(name, call.notified, after=pause)
+        self.schedule.schedule_next_decision(name, self._clock.now() + pause)
 
     def _queue_due_calls(self, now: datetime) -> None:
         for name in self.schedule.pop_due_tenants(now):
             if name in self.running or name in self.waiting:
                 continue  # decided about again when its call has ended
-            call = self.schedule.next_call(name, now)
+            call = self.schedule.call_due_now(name, now)
             if call is not None:
                 self.waiting[name] = call
         self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
@@ -293,7 +297,7 @@ class FleetScheduler:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
             return False
         places = {name: self._queued_run(call, now) for name, call in self.waiting.items()}
-        chosen = self._slots.choose(places.values(), (each.place for each in self.running.values()))
+        chosen = self._slots.choose_runs_to_start(places.values(), (each.place for each in self.running.values()))
         for place in chosen:
             if not self._submit(place, now):
                 return False
@@ -314,17 +318,17 @@ class FleetScheduler:
                 self._executor = self._resources.enter_context(self._open())
             future = _ExecutorCall(self._executor, text)
         except CrossdockError as error:
-            self._executor_failed(text_with_code(error))
+            self._handle_executor_failure(text_with_code(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
-            self._executor_failed(_error_text(error))
+            self._handle_executor_failure(_error_text(error))
             return False
         self._executor_again, self._executor_tries = None, _Attempts()
         del self.waiting[place.tenant]
         ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
         self.running[place.tenant] = RunningCall(call, place, text, future, now, ask_at)
         if call.job is not None and call.at is not None and place.tenant not in self._tries:
-            self._listener.began(place.tenant, call.job, call.at)
+            self._listener.report_run_start(place.tenant, call.job, call.at)
         future.add_done_callback(lambda _: self._wake())
         return True
 
@@ -344,12 +348,12 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Attempts()).reported_of(call.at),
+            reported=self._tries.get(tenant.name, _Attempts()).reported_error(call.at),
         )
 
-    def _executor_failed(self, problem: str) -> None:
+    def _handle_executor_failure(self, problem: str) -> None:
         self._executor_again = self._clock.now() + self._executor_tries.next_pause()
-        self._listener.report_part_status("executor", problem)
+        self._listener.report_component_status("executor", problem)
         if not self.running:
             self._close_executor()
 
@@ -358,9 +362,9 @@ class FleetScheduler:
         try:
             self._resources.close()
         except CrossdockError as error:
-            self._listener.report_part_status("executor", text_with_code(error))
+            self._listener.report_component_status("executor", text_with_code(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
-            self._listener.report_part_status("executor", _error_text(error))
+            self._listener.report_component_status("executor", _error_text(error))
 
 
 def _call_result(future: Future[str]) -> CallResult | None:
@@ -377,7 +381,7 @@ class _ExecutorCall(Future[str]):
 
     def __init__(self, executor: Executor, text: str) -> None:
         super().__init__()
-        with guarded("submit", None, code=executor, only_authors=True):
+        with convert_author_errors("submit", None, code=executor, only_authors=True):
             made: object = executor.submit(worker.execute, text)
             if not isinstance(made, Future):
                 raise AuthorCodeError("submit", f"returned {type(made).__name__} instead of a Future")
@@ -401,7 +405,7 @@ class _ExecutorCall(Future[str]):
             self.set_exception(error)
 
 
-def _cancel(futures: Iterable[Future[str]]) -> None:
+def _cancel_futures(futures: Iterable[Future[str]]) -> None:
     for each in futures:
         each.cancel()
 
@@ -412,4 +416,4 @@ def _loss_reason(future: Future[str]) -> str:
 
 
 def _error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {masked_text(error)}".rstrip(": ")
+    return f"{type(error).__name__}: {masked_error_text(error)}".rstrip(": ")

@@ -9,26 +9,25 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from msgspec import structs
-
-from crossdock.config.project.project import this_process
+from crossdock.config.project.project import host_and_process_id
 from crossdock.config.schedules.due_times import Due
-from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
 from crossdock.services.fleet.grouped_notices import GroupedNotices
-from crossdock.services.fleet.scheduled_call import RunFacts
-from crossdock.services.fleet.tenant_files import TenantFiles
-from crossdock.services.notifications.events import RunOverdue, RunWaiting, ScheduledRunEnded
-from crossdock.services.observability.metrics import Metrics, Part
-from crossdock.services.scheduler import run_notices
+from crossdock.services.fleet.tenant_config_watch import TenantFiles
+from crossdock.services.fleet.worker_messages import RunFacts
+from crossdock.services.notifications.run_events_and_messages import RunOverdue, RunWaiting, ScheduledRunEnded
+from crossdock.services.observability.health_and_metrics import Metrics, Part
+from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
-from crossdock.state.fleet_database import FleetDatabase, JobFacts, Leader
+from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts, Leader
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage, remarks
+from crossdock.values.run_messages import RunMessage, warning_and_note_texts
 
 ALL_JOBS = "(all jobs)"
 _BUSY = "all slots of the fleet are in use"
@@ -40,60 +39,60 @@ class FleetReporting:
         self._problems: dict[Part, str | None] = {}
         self._late: set[DueCall] = set()  # that were reported
 
-    def began(self, tenant: str, job: str, at: Due) -> None:
+    def report_run_start(self, tenant: str, job: str, at: Due) -> None:
         _run_log(tenant, job, at).log("started")
-        self._metrics.of_tenant(tenant).run_began(job)
+        self._metrics.tenant_metrics(tenant).record_run_start(job)
 
-    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+    def report_run_end(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         event = run.event
         run_log = RunLog(event.job, event.business_date, tenant=tenant)
         if event.run_id is not None:
             run_log.facts["run"] = event.run_id
-        for text in remarks(event.messages):
+        for text in warning_and_note_texts(event.messages):
             run_log.warn(text)
         run_log.log_end(event)
-        self._log_problems(tenant, problems)
-        metrics = self._metrics.of_tenant(tenant)
+        self._log_notification_problems(tenant, problems)
+        metrics = self._metrics.tenant_metrics(tenant)
         metrics.count_requests(event.requests, run.throttled)
         for stream, terms in run.tallies.items():
             metrics.count_records(stream, terms)
         for stream, counts in run.open.items():
             metrics.set_open_records(stream, counts)
-        metrics.run_ended(event.job, event.status, event.seconds)
-        self._notices.add(tenant, event, self._clock.now())
+        metrics.record_run_end(event.job, event.status, event.seconds)
+        self._notices.collect_event(tenant, event, self._clock.now())
 
-    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
-        self._notices.add(tenant, event, self._clock.now(), is_news=False)
+    def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
+        self._notices.collect_event(tenant, event, self._clock.now(), is_news=False)
 
-    def could_not_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         advice = f"{message.advice}\n  " if message.advice else ""
-        event = run_notices.could_not_start_event(
-            job, at, structs.replace(message, advice=f"{advice}It is tried again.")
+        event = run_event_builders.could_not_start_event(
+            job, at, replace(message, advice=f"{advice}It is tried again.")
         )
         _run_log(tenant, job, at).log_end(event)
-        self._log_problems(tenant, problems)
-        self._metrics.of_tenant(tenant).run_ended(job, "failed", 0.0)
-        self._notices.add(tenant, event, self._clock.now())
+        self._log_notification_problems(tenant, problems)
+        self._metrics.tenant_metrics(tenant).record_run_end(job, "failed", 0.0)
+        self._notices.collect_event(tenant, event, self._clock.now())
 
-    def tenant_unusable(self, tenant: str, error: str) -> None:
+    def report_unusable_tenant(self, tenant: str, error: str) -> None:
         now = self._clock.now()
         LOGGER.error("%s: no job runs: %s", tenant, error)
-        event = run_notices.could_not_start_event(
+        event = run_event_builders.could_not_start_event(
             ALL_JOBS, Due(now, now.date()), RunMessage("error", "", error, "not_started")
         )
-        self._notices.add(tenant, event, now)
+        self._notices.collect_event(tenant, event, now)
 
     @staticmethod
-    def _log_problems(tenant: str, problems: Iterable[str]) -> None:
+    def _log_notification_problems(tenant: str, problems: Iterable[str]) -> None:
         for problem in problems:
             LOGGER.error("%s: notification failed: %s", tenant, problem)
 
-    def call_lost(self, tenant: str, reason: str) -> None:
+    def report_lost_call(self, tenant: str, reason: str) -> None:
         LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)
 
-    def report_part_status(self, part: Part, problem: str | None) -> None:
+    def report_component_status(self, part: Part, problem: str | None) -> None:
         before, self._problems[part] = self._problems.get(part), problem
-        self._metrics.report_part_status(part, problem)
+        self._metrics.report_component_status(part, problem)
         if problem is not None and problem != before:
             LOGGER.error("%s: %s", part, problem)
         elif problem is None and before is not None:
@@ -112,7 +111,7 @@ class FleetReporting:
             if event is not None:
                 self._late.add(call)
                 _run_log(call.tenant, call.job, call.at).log(event.summary, logging.WARNING)
-                self._notices.add(call.tenant, event, now)
+                self._notices.collect_event(call.tenant, event, now)
 
 
 def _run_log(tenant: str, job: str, at: Due) -> RunLog:
@@ -128,8 +127,8 @@ def _late_event(
     if config is None:
         return None
     if running is None:
-        return run_notices.not_started_event(job, config, at, now, expected_s, reason)
-    return run_notices.overdue_event(job, config, at, now, running.since + timedelta(seconds=expected_s))
+        return run_event_builders.not_started_event(job, config, at, now, expected_s, reason)
+    return run_event_builders.overdue_event(job, config, at, now, running.since + timedelta(seconds=expected_s))
 
 
 LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead
@@ -151,7 +150,7 @@ class FleetService:
         self._files, self._open_database, self._clock, self._interrupt = files, database, clock, interrupt
         self._metrics, self._notices = metrics, notices
         self._reports = FleetReporting(clock, metrics, notices)
-        self._scheduler = make_scheduler(self._reports, self._remember_facts)
+        self._scheduler = make_scheduler(self._reports, self._remember_job_facts)
         self._resources = ExitStack()  # of leading
         self._leader: Leader | None = None
         self._stands_by = False
@@ -159,42 +158,44 @@ class FleetService:
         self._reload = False
         self._broken: dict[str, str] = {}  # to be reported
         self.schedules: Mapping[str, Schedule] = {}
-        metrics.report_part_status("config")
+        metrics.report_component_status("config")
 
     @property
     def busy(self) -> bool:
         return bool(self._scheduler.running)
 
     @property
-    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        return {"fleet": (self.poll, LOOK_S)}
+    def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        return {"fleet": (self.report_and_start_runs, LOOK_S)}
 
-    def reload(self) -> None:
+    def request_reload(self) -> None:
         self._reload = True
 
-    def poll(self) -> None:
+    def report_and_start_runs(self) -> None:
         """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
         self._metrics.record_heartbeat()
         if self._interrupt.is_set():
-            self._notices.send(tenants=self._tenant_count)  # the runs in progress may take longer than there is time
+            self._notices.send_collected_events(
+                tenants=self._tenant_count
+            )  # the runs in progress may take longer than there is time
             self._scheduler.close()
-            self._store_facts()
+            self._store_job_facts()
             return
         self._load_changed_configs()
         if self._leader is None:
             self._try_to_lead()
-        self._report_broken()
-        for tenant, runs in self._notices.pop_delivered().items():
-            self._scheduler.look_at_state(tenant, runs)
+        self._report_broken_configs()
+        for tenant, runs in self._notices.pop_notified_runs().items():
+            self._scheduler.schedule_notice_check(tenant, runs)
         while self._scheduler.step(may_start=self._leader is not None):
             self._metrics.record_heartbeat()
-            self._store_facts()
-        self._store_facts()
-        self._report_state()
+            self._store_job_facts()
+        self._store_job_facts()
+        self._report_metrics_and_late_runs()
 
     def close(self) -> None:
         self._scheduler.close()
-        self._store_facts()
+        self._store_job_facts()
         self._resources.close()
         self._notices.close(self._clock.now(), tenants=self._tenant_count)
 
@@ -203,23 +204,23 @@ class FleetService:
     def _load_changed_configs(self) -> None:
         reload, self._reload = self._reload, False
         try:
-            changes = self._files.scan(reload=reload)
+            changes = self._files.load_changed_configs(reload=reload)
         except CrossdockError as failure:
-            self._reports.report_part_status("config", str(failure))
+            self._reports.report_component_status("config", str(failure))
             return
-        self._reports.report_part_status("config", None)
+        self._reports.report_component_status("config", None)
         if not changes and self.schedules:
             return
         for name in changes.removed:
             LOGGER.info("%s: removed", name)
-            self._scheduler.remove(name)
+            self._scheduler.remove_tenant(name)
             self._metrics.remove_tenant(name)
         for tenant in changes.loaded:
             is_new = tenant.name not in self._scheduler.tenants
             LOGGER.info("%s: %s %s", tenant.name, "watching" if is_new else "changed, watching", ", ".join(tenant.jobs))
-            self._scheduler.put(tenant, self._facts.get(tenant.name, {}).values())
+            self._scheduler.add_or_replace_tenant(tenant, self._facts.get(tenant.name, {}).values())
         self._broken |= changes.broken
-        self._broken = {name: error for name, error in self._broken.items() if name in self._files.broken}
+        self._broken = {name: error for name, error in self._broken.items() if name in self._files.config_errors}
         if self._leader is None:
             for name, error in changes.broken.items():
                 LOGGER.error("%s: its config cannot be used: %s", name, error)
@@ -229,15 +230,15 @@ class FleetService:
         distinct = dict.fromkeys(job.schedule for tenant in tenants for job in tenant.jobs.values())
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
 
-    def _report_broken(self) -> None:
+    def _report_broken_configs(self) -> None:
         if self._leader is not None:
             for name, error in self._broken.items():
-                self._reports.tenant_unusable(name, f"its config cannot be used: {error}")
+                self._reports.report_unusable_tenant(name, f"its config cannot be used: {error}")
             self._broken = {}
 
     @property
     def _tenant_count(self) -> int:
-        return len(self._files.tenants) + len(self._files.broken)
+        return len(self._files.tenants) + len(self._files.config_errors)
 
     # ---- leading
 
@@ -245,7 +246,7 @@ class FleetService:
         try:
             database = self._open_database()
             self._resources.callback(database.close)
-            self._leader = self._resources.enter_context(database.leading(this_process()))
+            self._leader = self._resources.enter_context(database.lead_fleet(host_and_process_id()))
             self._facts = database.job_facts_by_tenant()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
             self._leader.forget_tenants(gone)
@@ -254,45 +255,49 @@ class FleetService:
             if not self._stands_by:
                 LOGGER.info("another scheduler leads this fleet; this one stands by")
             self._stands_by = True
-            self._reports.report_part_status("state", None)
+            self._reports.report_component_status("state", None)
         except CrossdockError as failure:
             self._resources.close()
             self._leader = None
-            self._reports.report_part_status("state", str(failure))
+            self._reports.report_component_status("state", str(failure))
         else:
-            self._reports.report_part_status("state", None)
+            self._reports.report_component_status("state", None)
             self._stands_by = False
             tenants = self._files.tenants
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
-                self._scheduler.put(tenant, self._facts.get(name, {}).values())
+                self._scheduler.add_or_replace_tenant(tenant, self._facts.get(name, {}).values())
                 if any(facts.has_pending_notice for facts in self._facts.get(name, {}).values()):
-                    self._scheduler.look_at_state(name)
+                    self._scheduler.schedule_notice_check(name)
             self._facts = {}
 
-    def _store_facts(self) -> None:
+    def _store_job_facts(self) -> None:
         """Store what was learned. The write also shows whether this scheduler still leads."""
         if self._leader is None:
             return
         facts, self._facts = self._facts, {}
         try:
-            self._leader.write_jobs({name: each.values() for name, each in facts.items()})
+            self._leader.write_job_facts({name: each.values() for name, each in facts.items()})
         except StateError as lost:
             LOGGER.warning("this scheduler does not lead the fleet any more: %s", lost)
             self._leader = None
             self._resources.close()
 
-    def _remember_facts(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+    def _remember_job_facts(self, tenant: str, facts: Iterable[JobFacts]) -> None:
         self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
         if tenant in self._scheduler.tenants:
-            for job, instant in self._scheduler.schedule.next_due(tenant, self._clock.now()).items():
-                self._metrics.of_tenant(tenant).set_next_due(job, instant)
+            for job, instant in self._scheduler.schedule.next_due_by_job(tenant, self._clock.now()).items():
+                self._metrics.tenant_metrics(tenant).set_next_due(job, instant)
 
-    def _report_state(self) -> None:
+    def _report_metrics_and_late_runs(self) -> None:
         now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)
         leads = self._leader is not None
         waiting = sum(call.job is not None for call in scheduler.waiting.values())
-        self._metrics.set_fleet(usable=tenants, broken=len(self._files.broken), waiting=waiting, leads=leads)
+        self._metrics.set_fleet_counts(
+            usable=tenants, broken=len(self._files.config_errors), waiting=waiting, leads=leads
+        )
         if leads:
             self._reports.report_late_runs(scheduler, now)
-        self._notices.flush(now, tenants=self._tenant_count, is_idle=not scheduler.running and not scheduler.waiting)
+        self._notices.send_if_due(
+            now, tenants=self._tenant_count, is_idle=not scheduler.running and not scheduler.waiting
+        )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
-from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.scheduler.pending_notices import pause_after
+from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded, kinds_of_event
+from crossdock.services.scheduler.pending_notices import pause_after_failures
 from crossdock.services.scheduler.stderr_log import LOGGER
 
 AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
@@ -24,13 +24,13 @@ class GroupedNotices:
         self._notifier = notifier
         self._events: list[TenantEvent] = []
         self._since: datetime | None = None
-        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `pop_delivered` returns them
+        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `pop_notified_runs` returns them
         self._thread = ThreadPoolExecutor(1, "notices")
         self._sending: list[tuple[list[TenantEvent], Future[bool]]] = []  # one after the other
         self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
         self._delivered: list[tuple[str, int]] = []
 
-    def add(self, tenant: str, event: Event, now: datetime, *, is_news: bool = True) -> None:
+    def collect_event(self, tenant: str, event: Event, now: datetime, *, is_news: bool = True) -> None:
         """Collect *event* if it is selected. Without *is_news*, leave it out if it was collected before."""
         run_id = event.run_id if isinstance(event, ScheduledRunEnded) else None
         if self._notifier is None or (not is_news and run_id is not None and (tenant, run_id) in self._collected):
@@ -45,14 +45,14 @@ class GroupedNotices:
         ):  # without kinds, the worker has removed the mark
             self._delivered.append((tenant, run_id))
 
-    def flush(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
+    def send_if_due(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
         """Send the collected events, if the first is old enough and no channel has just failed."""
         self._collect_outcomes(now)
         is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
         if is_time and now >= self._again and not self._sending:
-            self.send(tenants=tenants)
+            self.send_collected_events(tenants=tenants)
 
-    def pop_delivered(self) -> dict[str, list[int]]:
+    def pop_notified_runs(self) -> dict[str, list[int]]:
         """Return the runs of each tenant of which people know, or need not know, since the last call.
 
         From then on the caller has to leave out such a run as long as its tenant's state tells of it.
@@ -71,10 +71,10 @@ class GroupedNotices:
         """
         wait(future for _, future in self._sending)
         self._collect_outcomes(now)
-        self.send(tenants=tenants)
+        self.send_collected_events(tenants=tenants)
         self._thread.shutdown()
 
-    def send(self, *, tenants: int) -> None:
+    def send_collected_events(self, *, tenants: int) -> None:
         if not self._events:
             return
         events, self._events, self._since = self._events, [], None
@@ -91,7 +91,7 @@ class GroupedNotices:
             else:
                 self._failures += 1
                 self._events, self._since = [*events, *self._events], now - AT_MOST
-                self._again = now + pause_after(self._failures)
+                self._again = now + pause_after_failures(self._failures)
 
     def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
         assert self._notifier is not None  # else there are no events

@@ -74,7 +74,7 @@ def _prepare_process(followed: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
     signal.signal(signal.SIGTERM, end)
     threading.Thread(target=_stop_when_pipe_closes, args=(followed,), name="stop", daemon=True).start()
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    threading.Thread(target=_exit_when_parent_ends, name="parent", daemon=True).start()
 
 
 def _stop_when_pipe_closes(followed: Connection) -> None:
@@ -82,7 +82,7 @@ def _stop_when_pipe_closes(followed: Connection) -> None:
     worker.stop()
 
 
-def _end_with_parent() -> None:
+def _exit_when_parent_ends() -> None:
     """End this process after the one that started the pool, which would otherwise leave it waiting for calls."""
     parent = parent_process()
     if parent is not None:

@@ -11,13 +11,13 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.config_model import FleetConfig
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import url_without_password
 from crossdock.values import config_file, exact_json
-from crossdock.values.config_models import NAME_FORM, Secret, is_name
+from crossdock.values.config_base_types import NAME_FORM, Secret, is_valid_name
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,24 @@ class FleetBase:
     database: StateUrl
     notify: NotifyConfig | None
 
-    def files(self, tenant: Path) -> tuple[Path, ...]:
+    def config_files_of_tenant(self, tenant: Path) -> tuple[Path, ...]:
         return (*self.paths, tenant)
 
 
-def load_base(*paths: Path) -> FleetBase:
+def load_fleet_base(*paths: Path) -> FleetBase:
     """Read the sections ``fleet`` and ``notify`` of the base file and of those that override it. They have defaults."""
     if not paths:
         config = FleetConfig()
         return FleetBase((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
     paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
     document = config_file.read(*paths)
-    config = document.check(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
+    config = document.validated_as_model(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
     notify = document.data.get("notify")
     return FleetBase(
         paths,
         config,
         parse_url(config.database, document.folder, where="fleet.database"),
-        None if notify is None else document.check(NotifyConfig, notify, ("notify",)),
+        None if notify is None else document.validated_as_model(NotifyConfig, notify, ("notify",)),
     )
 
 
@@ -74,8 +74,8 @@ class Tenant:
     is_grouped: bool = False
 
 
-def tenant_name(path: Path) -> str:
-    if not is_name(path.stem):
+def checked_tenant_name(path: Path) -> str:
+    if not is_valid_name(path.stem):
         hint = f"rename the file: {NAME_FORM}"
         raise ConfigError(
             f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint, code="fleet_tenant_invalid"
@@ -85,7 +85,7 @@ def tenant_name(path: Path) -> str:
 
 def load_tenant(path: Path, base: FleetBase) -> Tenant:
     """Load the config of a tenant. Raise AuthorCodeError if an author's settings do not say which host is read."""
-    name, files = tenant_name(path), base.files(path)
+    name, files = checked_tenant_name(path), base.config_files_of_tenant(path)
     before = digest_of_files(files)
     loaded = project.load(*files)
     if not loaded.jobs:
@@ -122,7 +122,7 @@ def digest_of_files(files: Sequence[Path]) -> str:
 
 
 def _hosts(loaded: Project, job: str) -> frozenset[str]:
-    wanted = loaded.connections_of(job)
+    wanted = loaded.connections_of_job(job)
     found = (each.host for each in loaded.connections if each.name in wanted)
     return frozenset(host for host in found if host is not None)
 

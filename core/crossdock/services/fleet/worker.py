@@ -13,22 +13,22 @@ from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, text_with_code
-from crossdock.runs import runner, state_session
-from crossdock.runs.run_attempt import Attempt
+from crossdock.runs import state_session, sync_and_replay
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.timings import Timings
-from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.services.fleet.tenants import digest_of_files
-from crossdock.services.notifications.events import ScheduledRunEnded, kinds_of_event
-from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.pending_notices import notify_recipients, sender_of_project
+from crossdock.services.fleet.worker_messages import VERSION, CallResult, RunFacts, ScheduledCall, sender_version
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, kinds_of_event
+from crossdock.services.observability.optional_trace_export import open_trace_export
+from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
+from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_recipients
 from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.state import DueRun, Transaction
-from crossdock.state.fleet_database import JobFacts
+from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
-from crossdock.writing.targets.platform_access import check_clock
+from crossdock.writing.targets.access_and_clock_checks import check_clock
 
 MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
@@ -64,21 +64,25 @@ def execute(text: str) -> str:
 
     Errors are results; only exceptions that end the process are raised.
     """
-    if (theirs := version_of(text)) != VERSION:
+    if (theirs := sender_version(text)) != VERSION:
         error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
         return CallResult(outcome="refused", error=error).model_dump_json()
     with _count_in_progress():
-        return _call_result(ScheduledCall.model_validate_json(text)).model_dump_json()
+        return _execute_call(ScheduledCall.model_validate_json(text)).model_dump_json()
 
 
-def _call_result(call: ScheduledCall) -> CallResult:
+def _execute_call(call: ScheduledCall) -> CallResult:
     try:
         if digest_of_files(call.files) != call.digest:
             return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
-        loaded = _with_shared_limit(projects.load(*call.files), call)
+        loaded = _project_with_shared_limit(projects.load(*call.files), call)
         loaded = structs.replace(loaded, notify=loaded.notify if call.notify else None, in_fleet=call.is_grouped)
         due_run = call.due_run
-        return _look_at_state(loaded, call) if due_run is None else _run_or_notify(loaded, call, due_run, SystemClock())
+        return (
+            _send_notices_and_collect_facts(loaded, call)
+            if due_run is None
+            else _run_or_notify_of_failure(loaded, call, due_run, SystemClock())
+        )
     except StateBusyError as error:
         return CallResult(outcome="busy", error=text_with_code(error))
     except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next; its text may quote data
@@ -89,7 +93,7 @@ def _failed_result(error: CrossdockError) -> CallResult:
     return CallResult(outcome="failed", error=text_with_code(error), message=RunMessage.of_error("", error))
 
 
-def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
+def _project_with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
     limit = call.shared_limit
     if limit is None:
         return loaded
@@ -97,13 +101,13 @@ def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
     return structs.replace(loaded, platform=loaded.platform.model_copy(update={"rate": rate}), shared_bucket=limit.name)
 
 
-def _look_at_state(loaded: Project, call: ScheduledCall) -> CallResult:
+def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> CallResult:
     clock = SystemClock()
-    now, recipients = clock.now(), loaded.recipients
+    now, recipients = clock.now(), loaded.notification_recipients
     if call.skipped:
-        with loaded.exclusive_state() as state:
+        with loaded.open_state_exclusively() as state:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
-    problems = pending_notices.send_pending(loaded, sender_of_project(loaded, clock), clock)
+    problems = pending_notices.send_pending_notices(loaded, notification_sender_of_project(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
         state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
         pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
@@ -111,7 +115,7 @@ def _look_at_state(loaded: Project, call: ScheduledCall) -> CallResult:
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
-def _run_or_notify(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
+def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
     """Execute a run. If it could not begin, notify people once for each new error."""
     try:
         return _run_job(loaded, due_run, clock)
@@ -122,10 +126,12 @@ def _run_or_notify(loaded: Project, call: ScheduledCall, due_run: DueRun, clock:
     if not call.notify or result.message is None:
         return result
     if result.error == call.reported:
-        problems = pending_notices.send_pending(loaded, sender_of_project(loaded, clock), clock)
+        problems = pending_notices.send_pending_notices(loaded, notification_sender_of_project(loaded, clock), clock)
         return result.model_copy(update={"problems": tuple(problems)})
-    event = run_notices.could_not_start_event(due_run.job, Due(due_run.due, due_run.business_date), result.message)
-    event = run_notices.with_previous_run_if_readable(loaded, event, due_run.due)
+    event = run_event_builders.could_not_start_event(
+        due_run.job, Due(due_run.due, due_run.business_date), result.message
+    )
+    event = run_event_builders.event_with_readable_previous_run(loaded, event, due_run.due)
     return result.model_copy(update={"problems": notify_recipients(loaded, event, clock)})
 
 
@@ -134,21 +140,23 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
-        check_clock(loaded.platform, clock, loaded.probed_resources[0])
+        check_clock(loaded.platform, clock, loaded.access_test_resources[0])
         problems = tuple(
-            pending_notices.notify_of_killed_run(loaded, sender_of_project(loaded, clock), clock, due_run.job)
+            pending_notices.notify_of_killed_run(
+                loaded, notification_sender_of_project(loaded, clock), clock, due_run.job
+            )
         )
         timings = Timings(clock)
-        with traced(stderr_log.log_warning) as trace:
-            report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
+        with open_trace_export(stderr_log.log_warning) as trace:
+            report = sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
             trace(timings)
         if report is None:
             now = clock.now()
             pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
             jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
-        event = run_notices.run_ended_event(due_run.job, Due(due_run.due, due_run.business_date), report)
-        event = state.run_read_only(lambda tx: run_notices.with_previous_run(tx, event, due_run.due))
+        event = run_event_builders.run_ended_event(due_run.job, Due(due_run.due, due_run.business_date), report)
+        event = state.run_read_only(lambda tx: run_event_builders.event_with_previous_run(tx, event, due_run.due))
         if not kinds_of_event(event):  # nobody is to be told of it
             state.run_transaction(lambda tx: pending_notices.store_notice_status(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from crossdock.errors import CrossdockError, StateError, as_crossdock_error, text_with_code
 from crossdock.state import ReceivedWebhook, State
-from crossdock.state.tables.inbox import REMOVED_AT_ONCE
+from crossdock.state.tables.webhook_inbox import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
 
 TOGETHER = 500  # webhooks in one transaction
@@ -52,7 +52,7 @@ class WebhookWriter:
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
         self._thread.start()
 
-    def put(self, received: ReceivedWebhook) -> Future[None]:
+    def queue_for_storing(self, received: ReceivedWebhook) -> Future[None]:
         """Store *received*. The future is done once it is on the disk, or has an error.
 
         A webhook whose future is cancelled before its transaction begins is not stored.
@@ -87,7 +87,7 @@ class WebhookWriter:
         while goes_on:
             together, goes_on = self._next_batch()
             if together:
-                self._store(together)
+                self._store_and_answer(together)
         self._try_and_log("the state is not closed", self._close_state)
 
     def _next_batch(self) -> tuple[list[_QueuedWebhook], bool]:
@@ -102,7 +102,7 @@ class WebhookWriter:
                 together += [item] if item is not None else []
         return together, goes_on
 
-    def _store(self, waiting: list[_QueuedWebhook]) -> None:
+    def _store_and_answer(self, waiting: list[_QueuedWebhook]) -> None:
         """Store webhooks, and answer their senders. What follows the answer changes it no more."""
         together = [each for each in waiting if each.stored.set_running_or_notify_cancel()]
         received = [each.received for each in together if each.received is not None]
@@ -118,7 +118,7 @@ class WebhookWriter:
             return
         if streams := {record.stream for each in received for record in each.records}:
             self._try_and_log("records of webhooks are delivered late", lambda: self._on_stored_records(streams))
-        self._try_and_log("old webhooks are not removed", self._remove_old)
+        self._try_and_log("old webhooks are not removed", self._remove_old_webhooks)
 
     def _try_and_log(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:
         """Do *work* and return its error, which is logged if it is new: no defect may end the thread."""
@@ -137,7 +137,7 @@ class WebhookWriter:
         at = self._clock.now()
         self._open_state().run_transaction(lambda tx: tx.inbox.receive(received, at=at))
 
-    def _remove_old(self) -> None:
+    def _remove_old_webhooks(self) -> None:
         """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""
         now = self._clock.monotonic()
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from crossdock.config.notify_config import Email
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.reading.transport.failure_sentences import network_reason
+from crossdock.reading.transport.failure_sentences import network_failure_reason
 from crossdock.reading.transport.tls_context import tls_context
-from crossdock.services.notifications.events import Message
+from crossdock.services.notifications.run_events_and_messages import Message
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -36,7 +36,7 @@ class MailChannel:
         self._email, self._tls = email, tls
         self.name = f"the mail server {email.host}:{email.port}"
 
-    def check(self) -> None:
+    def check_secrets(self) -> None:
         self._password()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
@@ -166,7 +166,7 @@ def _translated_errors() -> Iterator[None]:
         raise RemoteError(_NOT_SMTP, code="notification_failed") from error
     except OSError as error:
         temporary = not isinstance(error, ssl.SSLCertVerificationError)
-        raise _notification_error(f"cannot be reached: {network_reason(error)}", temporary=temporary) from error
+        raise _notification_error(f"cannot be reached: {network_failure_reason(error)}", temporary=temporary) from error
 
 
 def _notification_error(text: str, *, temporary: bool) -> RemoteError:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.errors import ConfigError, CrossdockError, UnavailableError, with_code
-from crossdock.services.notifications.events import (
+from crossdock.errors import ConfigError, CrossdockError, UnavailableError, add_code_to_first_line
+from crossdock.services.notifications.mail import MailChannel
+from crossdock.services.notifications.run_events_and_messages import (
     Event,
     Message,
     compose_group_message,
     compose_message,
     kinds_of_event,
 )
-from crossdock.services.notifications.mail import MailChannel
 from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values.clock import Clock
 
@@ -42,7 +42,7 @@ class Notifier:
         if config.email is not None:
             self._channels.append(MailChannel(config.email, tls))
         for channel in self._channels:
-            channel.check()
+            channel.check_secrets()
 
     def notify(self, event: Event) -> list[str]:
         """Send *event* on all channels in parallel if it is selected, within 2.5 times *attempt_s*.
@@ -78,9 +78,9 @@ class Notifier:
             self._send_with_retry(channel, message, deadline)
             del failures[name]
         except ConfigError as error:
-            failures[name] = with_code(f"{name} cannot be used: {error.message}", error.code)
+            failures[name] = add_code_to_first_line(f"{name} cannot be used: {error.message}", error.code)
         except CrossdockError as error:
-            failures[name] = with_code(f"{name} {error.message}", "notification_failed")
+            failures[name] = add_code_to_first_line(f"{name} {error.message}", "notification_failed")
         except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything
             failures[name] = f"{name} failed: {type(error).__name__}"
 

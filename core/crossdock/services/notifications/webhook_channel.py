@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.services.notifications.events import Message
+from crossdock.services.notifications.run_events_and_messages import Message
 from crossdock.values import exact_json
-from crossdock.values.addresses import check_web_address
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
+from crossdock.values.web_address_checks import check_web_address
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
@@ -29,7 +29,7 @@ class WebhookChannel:
         url = webhook.url
         self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
 
-    def check(self) -> None:
+    def check_secrets(self) -> None:
         self._address()
         self._signing_key()
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from crossdock.config.schedules.blackouts import first_instant_outside
 from crossdock.config.schedules.due_times import Due, due_after, due_between, first_due_of_dates, runs_to_catch_up
-from crossdock.config.schedules.schedule_config import JobConfig, jobs_in_order
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
 from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched
@@ -38,7 +38,7 @@ class KnownRuns(Protocol):
 
     def last_finished(self, job: str) -> ScheduledRun | None: ...
 
-    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
+    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
 
 
 class DueJobs:
@@ -72,7 +72,7 @@ class DueJobs:
         )
         return None if waits else first
 
-    def next_due(self, now: datetime) -> dict[str, datetime]:
+    def next_due_by_job(self, now: datetime) -> dict[str, datetime]:
         """Return when each job is due next. A job that is not due within a year is left out."""
         found = ((name, next(due_between(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
         return {name: one.instant for name, one in found if one is not None}
@@ -84,7 +84,7 @@ class DueJobs:
 
     @staticmethod
     def _is_running(known: KnownRuns, job: str, day: date) -> bool:
-        return any(not run.finished for run in known.of_date(job, day))
+        return any(not run.finished for run in known.runs_of_date(job, day))
 
     def _is_still_to_run(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
         last = known.last_finished(job)

@@ -12,20 +12,20 @@ from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.schedule_config import JobConfig, Schedule
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs import run_attempt, runner
-from crossdock.runs.run_attempt import Attempt
+from crossdock.runs import run_start_attempt, sync_and_replay
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.inbox_worker import InboxWorker
-from crossdock.services.inbox.receiver import RefusedCounts
-from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
+from crossdock.services.inbox.webhook_receiver import RefusedCounts
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import pending_notices, run_notices
+from crossdock.services.notifications.run_events_and_messages import Event, RunOverdue, ScheduledRunEnded
+from crossdock.services.observability.health_and_metrics import Metrics
+from crossdock.services.scheduler import pending_notices, run_event_builders
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
@@ -79,51 +79,51 @@ class MonitoredScheduler:
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         self._failures, self._notify_at = 0, clock.now()  # when people are notified again of what they were not told
-        metrics.report_part_status("config")
+        metrics.report_component_status("config")
 
     def _use_project(self, project: Project) -> None:
         self.project = project
         self.schedules: Mapping[str, Schedule] = {name: job.schedule for name, job in project.jobs.items()}
 
     @property
-    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+    def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
         return {
             "retention": (self.apply_retention, RETENTION_S),
-            "webhooks": (self.report_webhooks, REPORT_S),
+            "webhooks": (self.report_webhook_problems, REPORT_S),
         }
 
     @property
     def busy(self) -> bool:
         return self._scheduler.busy
 
-    def poll(self) -> None:
+    def report_and_start_runs(self) -> None:
         """Report ended runs, and start due ones. A failure is logged and reported."""
         self._metrics.record_heartbeat()
         now = self._clock.now()
         try:
-            while self._reload_and_tick():
+            while self._reload_then_start_runs():
                 self._metrics.record_heartbeat()
                 self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
-            self._metrics.report_part_status(
+            self._metrics.report_component_status(
                 "clock" if isinstance(error, ClockError) else "state", text_with_code(error)
             )
             LOGGER.error("cannot check which jobs are due: %s", text_with_code(error))
             self._report_unusable_state(error, now)
         else:
-            self._metrics.report_part_status("state")
-            self._metrics.report_part_status("clock")
+            self._metrics.report_component_status("state")
+            self._metrics.report_component_status("clock")
             self._looked_at, self._reported_lost = now, set()
             self._report_late_starts(now)
             self._send_pending_notices(now)
-        for job, instant in self._scheduler.next_due().items():
+        for job, instant in self._scheduler.next_due_by_job().items():
             self._metrics.set_next_due(job, instant)
 
     def apply_retention(self) -> None:
         if not self.busy and not self._interrupt.is_set():
             self._retention.run(self.project)
 
-    def reload(self, project: Project, notifier: Notifier | None) -> None:
+    def reload_when_idle(self, project: Project, notifier: Notifier | None) -> None:
         """Use another config from the first `look` at which no run is in progress. None starts until then."""
         self._fresh = project, notifier
 
@@ -132,7 +132,7 @@ class MonitoredScheduler:
         if not self.busy:
             self._scheduler.close()
 
-    def report_webhooks(self) -> None:
+    def report_webhook_problems(self) -> None:
         """Log the webhooks refused since the last call and the systems that delay records, and measure the inbox."""
         if self._webhooks is None:
             return
@@ -141,38 +141,38 @@ class MonitoredScheduler:
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing_counts())
-            self._metrics.set_inbox(tx.inbox.count() - failing, failing)
+            self._metrics.set_inbox_counts(tx.inbox.count() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
-        slow = self._webhooks.inbox_worker.slow_work()
+        slow = self._webhooks.inbox_worker.list_slow_partners()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
         for partners, seconds, is_new in slow:
             if is_new:
                 log_slow_partners(partners, seconds)
 
-    def _reload_and_tick(self) -> bool:
+    def _reload_then_start_runs(self) -> bool:
         """Return False if there was nothing to do."""
         if self._fresh is not None and self._webhooks is not None:
-            self._webhooks.inbox_worker.stop()  # also what has begun since the last call
+            self._webhooks.inbox_worker.end_work_soon()  # also what has begun since the last call
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.set_next_due(job, None)
             fresh, self._notifier = self._fresh
             self._use_project(fresh)
             self._fresh = None
-            self._scheduler.reload(self.project)
-        return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
+            self._scheduler.replace_config(self.project)
+        return self._scheduler.report_or_start_runs(may_start=self._fresh is None and not self._interrupt.is_set())
 
     def _report_unusable_state(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
-            one = next(due_between(job.schedule, self._unknown_since(job, now), now), None)
+            one = next(due_between(job.schedule, self._runs_unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
-                run_attempt.store_failed_start(self.project, self._clock, error, Attempt(job=name))
-                event = run_notices.could_not_start_event(name, one, RunMessage.of_error("", error))
+                run_start_attempt.store_failed_start(self.project, self._clock, error, Attempt(job=name))
+                event = run_event_builders.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)
 
-    def _unknown_since(self, job: JobConfig, now: datetime) -> datetime:
+    def _runs_unknown_since(self, job: JobConfig, now: datetime) -> datetime:
         """Return the instant after which it is unknown what has run.
 
         Just after the start, it covers the runs that this service would start itself. Later it covers a day to catch
@@ -180,7 +180,7 @@ class MonitoredScheduler:
         """
         if self._looked_at is not None:
             return self._looked_at
-        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_notices.LATE
+        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_event_builders.LATE
         return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_late_starts(self, now: datetime) -> None:
@@ -189,7 +189,7 @@ class MonitoredScheduler:
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_notices.not_started_event(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_event_builders.not_started_event(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
@@ -197,11 +197,11 @@ class MonitoredScheduler:
                 self._notify(event, log)
 
     def _execute_run(self, session: Session, due_run: DueRun) -> Report | None:
-        self._metrics.report_part_status("state")
+        self._metrics.report_component_status("state")
         bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
 
         def show(tokens: int | None) -> None:
-            self._metrics.set_allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
+            self._metrics.set_request_allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
 
         log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
 
@@ -210,14 +210,14 @@ class MonitoredScheduler:
                 log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
 
-        self._log_problems(
+        self._log_notification_problems(
             pending_notices.notify_of_killed_run(self.project, self._send_event, self._clock, due_run.job), log
         )
-        self._metrics.run_began(due_run.job)
+        self._metrics.record_run_start(due_run.job)
         timings = log.timings(self._clock)
         try:
-            with run_notices.watch_deadline(session, due_run, self._clock, tell):
-                return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
+            with run_event_builders.watch_deadline(session, due_run, self._clock, tell):
+                return sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
 
@@ -227,45 +227,45 @@ class MonitoredScheduler:
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
             messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
-            event = run_notices.could_not_start_event(ended.job, ended.due, *messages)
+            event = run_event_builders.could_not_start_event(ended.job, ended.due, *messages)
         else:
-            event = run_notices.run_ended_event(ended.job, ended.due, report)
+            event = run_event_builders.run_ended_event(ended.job, ended.due, report)
             self._metrics.count_requests(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
                 self._metrics.count_records(name, {str(term): number for term, number in tally.records.items()})
             for name, counts in report.open.items():
                 self._metrics.set_open_records(name, counts)
-        self._metrics.run_ended(ended.job, event.status, event.seconds)
+        self._metrics.record_run_end(ended.job, event.status, event.seconds)
         log.log_end(event)
-        self._notify(run_notices.with_previous_run_if_readable(self.project, event, ended.due.instant), log)
+        self._notify(run_event_builders.event_with_readable_previous_run(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
         if now < self._notify_at:
             return
-        problems = pending_notices.send_pending(self.project, self._send_event, self._clock)
-        self._log_problems(problems)
+        problems = pending_notices.send_pending_notices(self.project, self._send_event, self._clock)
+        self._log_notification_problems(problems)
         self._plan_next_notice_attempt(now, are_told=not problems)
 
     def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
-        self._notify_at = now if are_told else now + pending_notices.pause_after(self._failures)
+        self._notify_at = now if are_told else now + pending_notices.pause_after_failures(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
         """Return whether people were notified. If not, the event of a run in the state is sent later."""
         if isinstance(event, ScheduledRunEnded):
-            problems: Sequence[str] = pending_notices.notify_with_pending(
+            problems: Sequence[str] = pending_notices.send_pending_and_new_notice(
                 self.project, self._send_event, event, self._clock
             )
             self._plan_next_notice_attempt(self._clock.now(), are_told=not problems)
         else:
             problems = self._send_event(event)
-        self._log_problems(problems, log)
+        self._log_notification_problems(problems, log)
         return not problems
 
     def _send_event(self, event: Event) -> Sequence[str]:
         return self._notifier.notify(event) if self._notifier else ()
 
     @staticmethod
-    def _log_problems(problems: Sequence[str], log: RunLog | None = None) -> None:
+    def _log_notification_problems(problems: Sequence[str], log: RunLog | None = None) -> None:
         for problem in problems:
             LOGGER.error("notification failed: %s", problem, extra=log.facts if log is not None else None)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
-
-from msgspec import structs
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, text_with_code
-from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.scheduler import run_notices
+from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded, kinds_of_event
+from crossdock.services.scheduler import run_event_builders
 from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 from crossdock.values.clock import Clock
@@ -33,17 +32,17 @@ _MOST = 20  # messages in a row; the others follow at the next call
 _AGAIN = "It is tried again."
 
 
-def pause_after(failures: int) -> timedelta:
+def pause_after_failures(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
-def notify_with_pending(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
+def send_pending_and_new_notice(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
     """Send what people were not notified of before, then *event*. Return a sentence for each channel that failed."""
 
     def is_left(old: ScheduledRunEnded) -> bool:
-        return old.run_id != event.run_id and not _covers(event, old)
+        return old.run_id != event.run_id and not _makes_event_redundant(event, old)
 
-    problems = send_pending(project, send, clock, is_left)
+    problems = send_pending_notices(project, send, clock, is_left)
     found = send(event)
     _try_store_notice_status(project, event, delivered=not found)
     return list(dict.fromkeys([*problems, *found]))
@@ -55,10 +54,10 @@ def notify_of_killed_run(project: Project, send: Send, clock: Clock, job: str) -
     def is_wanted(event: ScheduledRunEnded) -> bool:
         return event.job == job and any(each.code == UNRECORDED.code for each in event.messages)
 
-    return send_pending(project, send, clock, is_wanted, older_than=timedelta())
+    return send_pending_notices(project, send, clock, is_wanted, older_than=timedelta())
 
 
-def send_pending(
+def send_pending_notices(
     project: Project,
     send: Send,
     clock: Clock,
@@ -113,9 +112,9 @@ def event_of_run(
         requests=record.requests,
         messages=tuple(_with_retry_advice(tx, run, day, record.messages)),
         previous=None,
-        open=record.open or NOTHING_OPEN,
+        open=record.open_records or NOTHING_OPEN,
     )
-    return run_notices.with_previous_run(tx, event, run.due)
+    return run_event_builders.event_with_previous_run(tx, event, run.due)
 
 
 def _with_retry_advice(
@@ -123,7 +122,7 @@ def _with_retry_advice(
 ) -> Iterable[RunMessage]:
     known = tx.scheduled_runs.get(run.job, run.due, day)
     is_open = known is not None and not known.finished
-    return (structs.replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
+    return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
 
 
 def store_notice_status(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, *, delivered: bool) -> None:
@@ -133,7 +132,7 @@ def store_notice_status(tx: Transaction, recipients: Recipients, event: Schedule
     if not delivered:
         tx.scheduled_runs.add_pending_notice(PendingNotice(event.run_id, event.job, event.due), [recipients])
         return
-    tx.scheduled_runs.remove_sent_notices([event.run_id, *_runs_covered_by(tx, recipients, event)], recipients)
+    tx.scheduled_runs.remove_sent_notices([event.run_id, *_runs_made_redundant_by(tx, recipients, event)], recipients)
 
 
 def _try_store_notice_status(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
@@ -141,13 +140,13 @@ def _try_store_notice_status(project: Project, event: ScheduledRunEnded, *, deli
     with suppress(CrossdockError):
         with project.read_state() as tx:
             is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.pending_notices("own"))
-            is_stored = is_marked != delivered and not (delivered and _runs_covered_by(tx, "own", event))
+            is_stored = is_marked != delivered and not (delivered and _runs_made_redundant_by(tx, "own", event))
         if not is_stored:
             with closing(project.open_state()) as state, state.begin() as tx:
                 store_notice_status(tx, "own", event, delivered=delivered)
 
 
-def _runs_covered_by(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
+def _runs_made_redundant_by(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
     """Return the marked runs about which *event* says all that people need to know, and those that are forgotten."""
     found = []
     for run in tx.scheduled_runs.pending_notices(recipients):
@@ -159,7 +158,7 @@ def _runs_covered_by(tx: Transaction, recipients: Recipients, event: ScheduledRu
     return found
 
 
-def _covers(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
+def _makes_event_redundant(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
     if old.job != event.job or old.run_id is None or old.due is None:
         return False
     return _makes_notice_redundant(event, old.run_id, old.due, old.status)
@@ -176,13 +175,13 @@ def _makes_notice_redundant(event: ScheduledRunEnded, old_run: int, old_due: dat
 
 def notify_recipients(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
     """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
-    send = sender_of_project(loaded, clock)
+    send = notification_sender_of_project(loaded, clock)
     return tuple(
-        notify_with_pending(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
+        send_pending_and_new_notice(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
     )
 
 
-def sender_of_project(loaded: Project, clock: Clock) -> Send:
+def notification_sender_of_project(loaded: Project, clock: Clock) -> Send:
     if loaded.notify is None:
         return lambda _: ()
     try:

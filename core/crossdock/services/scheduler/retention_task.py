@@ -29,7 +29,7 @@ class RetentionTask:
         if project.retention is None or (self._next is not None and now < self._next):
             return False
         try:
-            self._next = self._due_at(project, now)
+            self._next = self._next_due_time(project, now)
             return self._next <= now and not self._purge(project, now)
         except StateBusyError:
             return False  # a run is in progress; the next call tries again
@@ -44,15 +44,15 @@ class RetentionTask:
             return False
 
     @staticmethod
-    def _due_at(project: Project, now: datetime) -> datetime:
+    def _next_due_time(project: Project, now: datetime) -> datetime:
         with project.read_state() as tx:
-            last = tx.retention.applied_at()
+            last = tx.retention.last_applied_time()
         return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then
 
     def _purge(self, project: Project, now: datetime) -> bool:
         assert project.retention is not None
-        ages = project.retention_ages(project.retention, now)
-        with project.exclusive_state() as state:
+        ages = project.purge_times(project.retention, now)
+        with project.open_state_exclusively() as state:
             purged, is_whole = purge.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.record_applied(now))

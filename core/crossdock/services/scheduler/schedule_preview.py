@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_between
-from crossdock.config.schedules.schedule_config import JobConfig, Schedule
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import Transaction
-from crossdock.values.time_zones import first_showing
+from crossdock.values.time_zones import first_instant_showing
 
 MOST_COUNTED = 1_500  # runs of a day: one a minute
 _INSTANT, _ONE_DAY = timedelta.resolution, timedelta(days=1)
@@ -45,7 +45,9 @@ def previewed_days(
     schedule, rows, until = job.schedule, _JobRows(tx, name, job), now + timedelta(days=days)
     today, found = now.astimezone(schedule.zone).date(), dict[date, PreviewedDay]()
     for day in (today + timedelta(days=number) for number in range(days + 1)):
-        begin, end = (first_showing(datetime.combine(each, time()), schedule.zone) for each in (day, day + _ONE_DAY))
+        begin, end = (
+            first_instant_showing(datetime.combine(each, time()), schedule.zone) for each in (day, day + _ONE_DAY)
+        )
         since, before = max(now, begin - _INSTANT), min(until, end - _INSTANT)
         due = list(islice(due_between(schedule, since, before), MOST_COUNTED + 1))
         if due:

@@ -10,19 +10,19 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from crossdock.config.project.project import Project, this_process
+from crossdock.config.project.project import Project, host_and_process_id
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import state_session
-from crossdock.runs.run_attempt import Attempt
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox.inbox_worker import JOB, InboxWorker, Partners
+from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
 from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
-from crossdock.writing.targets.platform_access import check_clock
+from crossdock.writing.targets.access_and_clock_checks import check_clock
 
 ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
@@ -82,7 +82,7 @@ class Scheduler:
         self._resources = ExitStack()  # of the session
         self._checked_offset_s: float | None = None  # wall clock minus monotonic clock at the last check
 
-    def reload(self, project: Project) -> None:
+    def replace_config(self, project: Project) -> None:
         """Continue with another config. No run may be in progress."""
         self.close()
         self._use_project(project)
@@ -91,14 +91,14 @@ class Scheduler:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
         self.waiting: dict[str, Due] = {}
         self.held_back_by: str | None = None
-        connections = {name for job in project.jobs for name in project.connections_of(job)}
+        connections = {name for job in project.jobs for name in project.connections_of_job(job)}
         self._at_once = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
 
     @property
     def busy(self) -> bool:
         return bool(self._running or self._inbox_work)
 
-    def tick(self, *, may_start: bool = True) -> bool:
+    def report_or_start_runs(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
         if self._collect_ended_runs():
             return True
@@ -129,8 +129,8 @@ class Scheduler:
         self._close_session()
         self._close_state()
 
-    def next_due(self) -> dict[str, datetime]:
-        return self._due_jobs.next_due(self._clock.now())
+    def next_due_by_job(self) -> dict[str, datetime]:
+        return self._due_jobs.next_due_by_job(self._clock.now())
 
     def _collect_ended_runs(self) -> bool:
         """Report what has ended. After the last run, release the lease."""
@@ -191,7 +191,9 @@ class Scheduler:
             LOGGER.error("webhooks: their records are not delivered now: %s", text_with_code(error))
             return False
         for partners, streams in due.items():
-            self._inbox_work[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
+            self._inbox_work[partners] = self._workers.executor.submit(
+                worker.deliver_until_idle, opened, partners, streams
+            )
         return True
 
     def _plan_runs(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
@@ -229,22 +231,22 @@ class Scheduler:
     def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
-            compared = check_clock(self._project.platform, self._clock, self._project.probed_resources[0])
-            self._checked_offset_s = self._clock_offset_s(now) if compared else None
+            compared = check_clock(self._project.platform, self._clock, self._project.access_test_resources[0])
+            self._checked_offset_s = self._wall_minus_monotonic_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:
         checked_s = self._checked_offset_s
-        return checked_s is not None and abs(self._clock_offset_s(now) - checked_s) <= CLOCK_SET_S
+        return checked_s is not None and abs(self._wall_minus_monotonic_s(now) - checked_s) <= CLOCK_SET_S
 
-    def _clock_offset_s(self, now: datetime) -> float:
+    def _wall_minus_monotonic_s(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
     def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
         """Return as many runs as may run at once, no two of which share a connection."""
-        in_use = {name for job in self._running for name in self._project.connections_of(job)}
+        in_use = {name for job in self._running for name in self._project.connections_of_job(job)}
         chosen: list[tuple[DueJob, Due]] = []
         for plan, start in ready:
-            needed = self._project.connections_of(plan.job)
+            needed = self._project.connections_of_job(plan.job)
             if len(self._running) + len(chosen) < self._at_once and not needed & in_use:
                 chosen.append((plan, start))
                 in_use |= needed
@@ -285,13 +287,13 @@ class Scheduler:
 
         def write(tx: Transaction) -> None:
             for plan in plans:
-                tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.recipients)
+                tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.notification_recipients)
 
         if self._session is not None:
             self._session.state.run_transaction(write)
         else:
             try:
-                with state.exclusive(this_process()):
+                with state.hold_run_lease(host_and_process_id()):
                     state.run_transaction(write)
             except StateBusyError:
                 return  # the process that is running writes them, or a later call does

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from crossdock.printable import printable, printable_lines
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.inbox_worker import Partners, WorkResult
-from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.services.inbox.webhook_record_delivery import Partners, WorkResult
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.display_texts import duration_text
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import error_texts
 
 LogFormat = Literal["text", "json"]
@@ -75,7 +75,7 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
-class WebhookLog(Silent):
+class WebhookLog(SilentProgress):
     """Logs the warnings of runs that deliver the records of webhooks."""
 
     def warn(self, text: str) -> None:
@@ -101,7 +101,7 @@ def _webhooks_text(partners: Partners) -> str:
     return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 
-class RunLog(Silent):
+class RunLog(SilentProgress):
     """Logs one scheduled run and listens to its progress. *show* gets the number of requests that could be sent now."""
 
     def __init__(

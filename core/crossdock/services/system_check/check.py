@@ -16,35 +16,35 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
-from crossdock.errors import CrossdockError, UnavailableError, with_code
-from crossdock.mapping.cursors import Checkpoint
+from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line
+from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
-from crossdock.runs.init_plan_and_run import Config, load
+from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
+from crossdock.runs.init_plan_and_run import Config, load_project
 from crossdock.runs.intake_log import NoIntake
-from crossdock.services.inbox.webhook_endpoints import endpoints_by_connection
-from crossdock.values.author_code import guarded
+from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
+from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted, duration_text, size_text
-from crossdock.values.progress import Silent
+from crossdock.values.display_texts import count_with_noun, duration_text, size_text
+from crossdock.values.progress import SilentProgress
 from crossdock.values.records import RawBatch
-from crossdock.writing.targets import platform_access
+from crossdock.writing.targets import access_and_clock_checks
 
 _SAME_S = 2.0  # the platform says its time in whole seconds
 
 
-def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
+def findings_of_project(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test everything, and yield each finding with its subject. Connections are opened."""
     yield from (("config", Finding(ok=True, text=text, code="config_key_renamed")) for text in loaded.warnings)
-    yield from findings_of_platform(loaded)
+    yield from findings_of_state_and_platform(loaded)
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in findings_of_connection(loaded, connection))
 
 
-def findings_of_platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
+def findings_of_state_and_platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test the state, the platform and the disks."""
     state = _finding_of_test(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
     yield "state", state
@@ -62,7 +62,7 @@ def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[
         yield finding
     yield from (
         _finding_about_change_reading(stream)
-        for _, stream in connection.named_streams()
+        for _, stream in connection.named_enabled_streams()
         if stream.reads_changes and answers
     )
     sent = {scope.namespace for scope in loaded.scope_by_stream.values() if scope.target == connection.name}
@@ -88,7 +88,7 @@ def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Ite
 def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     try:
-        access = platform_access.check_access(loaded.platform, loaded.probed_resources)
+        access = access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
     except CrossdockError as error:
         yield "platform", _failed_finding(error)
         return
@@ -120,7 +120,7 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
-    platform_access.check_clock_difference(profile, ahead_s)
+    access_and_clock_checks.check_clock_difference(profile, ahead_s)
     if abs(ahead_s) < _SAME_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
@@ -207,28 +207,32 @@ def _connector_check_findings(connection: Connection) -> Iterator[Finding]:
     if check is None and connection.connector.api is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
-        run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
+        run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
             with run.at_end:
                 context = connection.context(run)
-                yield from _first_pages(connection, context) if check is None else _checked(connection, check, context)
+                yield from (
+                    _first_page_findings(connection, context)
+                    if check is None
+                    else _findings_of_author_check(connection, check, context)
+                )
         except CrossdockError as error:
             yield _failed_finding(error)
 
 
-def _checked(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
-    with guarded("check", connection.name, code=check, settings=connection.settings):
+def _findings_of_author_check(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
+    with convert_author_errors("check", connection.name, code=check, settings=connection.settings):
         for finding in check(context):
             if not isinstance(finding, Finding):
                 raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
             yield finding
 
 
-def _first_pages(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
+def _first_page_findings(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
     """Read the first page of each stream. An API that does not respond is not tried again."""
-    for _, stream in connection.named_streams():
+    for _, stream in connection.named_enabled_streams():
         try:
-            with guarded("pull", None, code=stream, settings=connection.settings):
+            with convert_author_errors("pull", None, code=stream, settings=connection.settings):
                 text = _first_page_text(stream, context)
         except CrossdockError as error:
             yield Finding(ok=False, text=f"{stream.name}: {error}", code=error.code, category=error.category)
@@ -298,7 +302,7 @@ class CheckResult:
         return all(finding.ok for _, finding in self.findings)
 
     def __str__(self) -> str:
-        failed, tests = sum(not finding.ok for _, finding in self.findings), counted(len(self.findings), "test")
+        failed, tests = sum(not finding.ok for _, finding in self.findings), count_with_noun(len(self.findings), "test")
         summary = f"{failed:,} of {tests} failed" if failed else f"{tests} passed"
         return "\n".join((*(finding_line(subject, finding) for subject, finding in self.findings), summary))
 
@@ -306,7 +310,7 @@ class CheckResult:
 
 
 def finding_line(subject: str, finding: Finding) -> str:
-    return f"{'ok  ' if finding.ok else 'FAIL'}  {subject}: {with_code(finding.text, finding.code)}"
+    return f"{'ok  ' if finding.ok else 'FAIL'}  {subject}: {add_code_to_first_line(finding.text, finding.code)}"
 
 
 def check(config: Config) -> CheckResult:
@@ -318,4 +322,4 @@ def check(config: Config) -> CheckResult:
     Raises:
         ConfigError: If the config is invalid.
     """
-    return CheckResult(list(findings_of(load(config))))
+    return CheckResult(list(findings_of_project(load_project(config))))

@@ -44,7 +44,7 @@ class ExactJson(TypeDecorator[Any]):
         return None if value is None else exact_json.dumps(value).decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002  SQLAlchemy's signature
-        return None if value is None else exact_json.loads_own(value)
+        return None if value is None else exact_json.loads_canonical(value)
 
 
 class Hash(TypeDecorator[int]):
@@ -79,5 +79,5 @@ def record_columns() -> list[Column[object]]:
     ]
 
 
-def stream_and_key() -> list[Column[object]]:
+def stream_and_key_columns() -> list[Column[object]]:
     return [Column("stream", String(192), primary_key=True), Column("key_hash", Hash, primary_key=True)]

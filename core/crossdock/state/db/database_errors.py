@@ -66,7 +66,7 @@ def url_without_password(url: URL) -> str:
 
 
 @contextmanager
-def translated(url: URL) -> Iterator[None]:
+def translated_database_errors(url: URL) -> Iterator[None]:
     """Raise the database library's errors as `StateError`, without SQL and without values."""
     try:
         yield

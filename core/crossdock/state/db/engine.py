@@ -24,9 +24,9 @@ from sqlalchemy.util import LRUCache
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state.db import schema, schema_migrations
-from crossdock.state.db.database_errors import translated, translated_os_errors, url_without_password
-from crossdock.values.addresses import names_secret
+from crossdock.state.db.database_errors import translated_database_errors, translated_os_errors, url_without_password
 from crossdock.values.local_files import create_private
+from crossdock.values.web_address_checks import has_secret_parameter
 
 _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
 
@@ -39,7 +39,7 @@ def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
         raise ConfigError(
             "is not a database URL", where=where, hint=f"for example {_FORMS}", code="database_address_invalid"
         ) from error
-    if url.password or ":" in (url.username or "") or names_secret(text):
+    if url.password or ":" in (url.username or "") or has_secret_parameter(text):
         raise ConfigError(
             "must not contain a secret",
             where=where,
@@ -107,7 +107,7 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection
         _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)
     try:
-        with translated(url), exclusive_schema_change(engine) as connection:
+        with translated_database_errors(url), exclusive_schema_change(engine) as connection:
             created = not inspect(connection).has_table(schema.meta.name)
             if created:
                 schema.metadata.create_all(connection)
@@ -129,7 +129,7 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
         raise _missing_state_error(url)
     engine = _engine(url, read_only=read_only, waits_s=waits_s)
     try:
-        with translated(url), engine.begin() as connection:
+        with translated_database_errors(url), engine.begin() as connection:
             if not inspect(connection).has_table(schema.meta.name):
                 raise _missing_state_error(url)
             version = _check_pin_and_version(connection, url, pin)
@@ -146,7 +146,7 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
     return engine
 
 
-def open_shared(url: URL) -> Engine:
+def open_shared_database(url: URL) -> Engine:
     """Open or create a database whose last commits may be lost in a power failure, but not in a crash of a process."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)
@@ -156,7 +156,7 @@ def open_shared(url: URL) -> Engine:
 
 def state_id(engine: Engine, url: URL) -> str:
     """Return the identity of a state, which its copies share."""
-    with translated(url), read_only_connection(engine) as connection:
+    with translated_database_errors(url), read_only_connection(engine) as connection:
         return _read_meta(connection)[schema_migrations.IDENTITY]
 
 
@@ -204,7 +204,7 @@ def _engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     if waits_s < BUSY_S:
         options += f" -c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}"
     arguments = {"options": options, "connect_timeout": 10}
-    with translated(url):
+    with translated_database_errors(url):
         return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 
 
@@ -301,7 +301,7 @@ class CacheSharingDialect(SQLiteDialect_pysqlite):
 registry.register(DRIVER.replace("+", "."), __name__, CacheSharingDialect.__name__)
 
 
-def read_ahead(url: URL, rows: int) -> None:
+def preload_database_file(url: URL, rows: int) -> None:
     """Ask the system to load a SQLite file into memory if that is faster than *rows* random reads.
 
     A plan of 300,000 records, 3,000 of them changed, takes 15 to 22 % less wall time on an SSD.

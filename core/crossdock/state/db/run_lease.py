@@ -28,8 +28,8 @@ from crossdock.state.db.engine import read_only_connection
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
-from crossdock.values.local_files import is_alive, open_private
-from crossdock.values.repeated_calls import call_repeatedly
+from crossdock.values.local_files import is_process_alive, open_private
+from crossdock.values.periodic_background_calls import call_periodically_in_thread
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting
@@ -58,7 +58,7 @@ class Lease(Struct, frozen=True):
         """Renew the lease. No other run can take over before the transaction ends. Raises StateError if one has."""
         length = timedelta(seconds=LEASE_S)
         is_file = connection.dialect.name == "sqlite"
-        until = {"later": [_now(connection) + length]} if is_file else {"length": [length]}
+        until = {"later": [_shared_clock_time(connection) + length]} if is_file else {"length": [length]}
         if _RENEW[connection.dialect.name].run(connection, {"held": [self.fence], **until}) != 1:
             raise StateError(
                 "another run has taken over because this one was suspended for too long",
@@ -83,11 +83,11 @@ def is_killed(connection: Connection, fence: Column[int]) -> ColumnElement[bool]
 
 
 def _is_held(connection: Connection, last: Row[Any]) -> bool:
-    now = _now(connection)
+    now = _shared_clock_time(connection)
     if not now < last.until <= now + timedelta(seconds=LEASE_S):
         return False
     host, _, process = last.owner.rpartition(":")
-    return not (host == socket.gethostname() and process.isdecimal() and not is_alive(int(process)))
+    return not (host == socket.gethostname() and process.isdecimal() and not is_process_alive(int(process)))
 
 
 @contextmanager
@@ -137,13 +137,13 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
             with engine.begin() as connection:
                 return _take(connection, url, owner, above=above, locked=locked)
         with read_only_connection(engine) as connection:
-            _refuse_if_held(connection.execute(_LAST).one(), _now(connection), url)
+            _refuse_if_held(connection.execute(_LAST).one(), _shared_clock_time(connection), url)
         time.sleep(0.02)
 
 
 def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
     last = connection.execute(_LAST.with_for_update()).one()
-    now = _now(connection)
+    now = _shared_clock_time(connection)
     if not (locked and last.locked):  # otherwise this process got the last holder's lock, so its process has ended
         _refuse_if_held(last, now, url)
     new = max(last.fence, above) + 1
@@ -176,7 +176,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
             return True  # a busy or unavailable database may be back before the lease expires
         return True
 
-    with call_repeatedly(renew, LEASE_S / 3, "lease"):
+    with call_periodically_in_thread(renew, LEASE_S / 3, "lease"):
         yield
 
 
@@ -206,7 +206,7 @@ def _flock(file: BinaryIO, url: URL) -> bool:
     return True
 
 
-def _now(connection: Connection) -> datetime:
+def _shared_clock_time(connection: Connection) -> datetime:
     """Return the time of the clock that all holders share; of a file, since the machine started, suspended or not."""
     if connection.dialect.name == "sqlite":
         return datetime.fromtimestamp(SystemClock().monotonic(), UTC)

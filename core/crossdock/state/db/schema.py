@@ -20,7 +20,14 @@ from sqlalchemy import (
     literal_column,
 )
 
-from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
+from crossdock.state.db.column_types import (
+    ExactJson,
+    Hash,
+    UtcDateTime,
+    record_columns,
+    scope_columns,
+    stream_and_key_columns,
+)
 
 VERSION = 26
 
@@ -209,7 +216,7 @@ attempts = Table(
 dead_letters = Table(
     "dead_letters",
     metadata,
-    *stream_and_key(),
+    *stream_and_key_columns(),
     *record_columns(),
     Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
@@ -234,7 +241,7 @@ listed_dead_letters = Index(  # pages of a list, and groups by reason, without t
 waiting_records = Table(
     "waiting_records",
     metadata,
-    *stream_and_key(),
+    *stream_and_key_columns(),
     *record_columns(),
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
@@ -256,7 +263,7 @@ webhooks = Table(
 hints = Table(
     "hints",
     metadata,
-    *stream_and_key(),
+    *stream_and_key_columns(),
     Column("key", Text, nullable=False),
     Column("number", BigInteger, nullable=False),  # grows with each hint for the record
     Column("first_at", UtcDateTime, nullable=False),

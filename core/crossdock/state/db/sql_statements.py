@@ -148,11 +148,11 @@ class QueryByKeys:
     def __init__(self, query: Select[Any], key: Column[Any]) -> None:
         columns = list(query.selected_columns)
         self._kinds = [column.type if isinstance(column.type, TypeDecorator) else None for column in columns]
-        self._query = query.with_only_columns(*(as_stored(column).label(column.name) for column in columns))
+        self._query = query.with_only_columns(*(unconverted_column(column).label(column.name) for column in columns))
         self._key, self._is_hash = key, isinstance(key.type, Hash)
 
     @cached_property
-    def _sqlite(self) -> Select[Any]:
+    def _sqlite_query(self) -> Select[Any]:
         if not self._is_hash:
             return self._query.where(self._key.in_(bindparam("keys", expanding=True)))
         joined = bindparam("keys", type_=LargeBinary)
@@ -164,7 +164,7 @@ class QueryByKeys:
         return self._query.where(self._key.in_(select(each)))
 
     @cached_property
-    def _postgresql(self) -> Select[Any]:
+    def _postgresql_query(self) -> Select[Any]:
         keys = bindparam("keys", type_=ARRAY(self._key.type))
         wanted = func.unnest(keys).table_valued("key", name="wanted").render_derived()
         found = self._query.where(self._key == wanted.c.key).offset(literal_column("0")).lateral("found")
@@ -179,9 +179,9 @@ class QueryByKeys:
         dialect = connection.dialect
         if dialect.name == "sqlite":
             joined = b"".join(key.to_bytes(_HASH_BYTES, "big") for key in keys) if self._is_hash else list(keys)
-            found = connection.execute(self._sqlite, {**parameters, "keys": joined}).all()
+            found = connection.execute(self._sqlite_query, {**parameters, "keys": joined}).all()
         else:
-            found = connection.execute(self._postgresql, {**parameters, "keys": list(keys)}).all()
+            found = connection.execute(self._postgresql_query, {**parameters, "keys": list(keys)}).all()
         columns = zip(self._kinds, zip(*found, strict=True), strict=False)  # empty if nothing was found
         return zip(*(_converted_results(kind, column, dialect) for kind, column in columns), strict=True)
 
@@ -233,7 +233,7 @@ class IdAllocator:
         self._last = select(func.max(table.c.id))
         self._next = select(func.nextval(sequence)).select_from(each)
 
-    def new(self, connection: Connection, count: int) -> Sequence[int]:
+    def allocate_ids(self, connection: Connection, count: int) -> Sequence[int]:
         if connection.dialect.name == "sqlite":
             last = connection.execute(self._last).scalar() or 0
             return range(last + 1, last + 1 + count)
@@ -244,7 +244,7 @@ def _insert_of_dialect(dialect: str) -> Any:
     return import_module(f"sqlalchemy.dialects.{dialect}").insert  # does not load the other dialect
 
 
-def as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
+def unconverted_column(column: ColumnElement[Any]) -> ColumnElement[Any]:
     stored = column.type.impl_instance if isinstance(column.type, TypeDecorator) else column.type
     return type_coerce(column, stored)
 

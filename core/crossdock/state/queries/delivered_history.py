@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
-from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope, Step, in_scope
+from crossdock.state.tables.delivery_intents import UNSETTLED
+from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope
 from crossdock.values import exact_json
 
 
@@ -86,7 +86,9 @@ class DeliveredHistory:
     def operation_counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
-        query = select(*columns, func.count()).where(*_delivered_by(run_ids)).group_by(*columns).order_by(*columns)
+        query = (
+            select(*columns, func.count()).where(*_is_delivered_by_runs(run_ids)).group_by(*columns).order_by(*columns)
+        )
         return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
 
     def operations_of_run(
@@ -94,7 +96,7 @@ class DeliveredHistory:
     ) -> list[DeliveredOperationFacts]:
         """Return at most *limit* delivered operations of a run with an id *after* this one, in their order."""
         names = ("id", "stream", "key", "operation", "settled_at", "target", "target_id", "source", "line")
-        query = select(*(intents.c[name] for name in names)).where(*_delivered_by([run_id]))
+        query = select(*(intents.c[name] for name in names)).where(*_is_delivered_by_runs([run_id]))
         for name, value in (("stream", stream), ("operation", operation)):
             query = query if value is None else query.where(intents.c[name] == value)
         order = sql_statements.order_without_index(self._connection, intents.c.id)
@@ -112,6 +114,6 @@ class DeliveredHistory:
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}
 
 
-def _delivered_by(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
+def _is_delivered_by_runs(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
     status = sql_statements.without_index(intents.c.status)  # most operations have it
     return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]

@@ -9,9 +9,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, exists, func, select, union
 
 from crossdock.state.db.schema import bindings, dead_letters, hints, intents, waiting_records
-from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope, in_scope
-from crossdock.state.tables.unverified_parts import UnverifiedParts
+from crossdock.state.tables.delivery_intents import UNSETTLED
+from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
+from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.values.state_words import RecordState
 from crossdock.values.tally import OpenCounts
 

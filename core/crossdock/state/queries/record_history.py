@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, literal, select, 
 
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
 from crossdock.state.tables.batches import Batches
-from crossdock.state.tables.record_identity import Scope, in_scope
+from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
 from crossdock.values import exact_json
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ class RecordHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def scopes(self) -> set[Scope]:
+    def scopes_of_bindings_and_operations(self) -> set[Scope]:
         names = Scope.__struct_fields__
-        return {Scope(*row) for table in _SCOPED for row in self._distinct(table, names)}
+        return {Scope(*row) for table in _SCOPED for row in self._distinct_index_values(table, names)}
 
-    def streams(self) -> set[str]:
-        return {stream for table in _STREAMED for (stream,) in self._distinct(table, ("stream",))}
+    def streams_of_rejected_and_waiting(self) -> set[str]:
+        return {stream for table in _STREAMED for (stream,) in self._distinct_index_values(table, ("stream",))}
 
     def records_by_id_or_idempotency_key(self, name: str) -> set[FoundRecord]:
         """Return the records with this id at their target, now or earlier, or with this idempotency key."""
@@ -80,7 +80,7 @@ class RecordHistory:
             for found in self._found_records(table, and_(place, table.c.key_hash.in_(keys)))
         }
 
-    def records_up_to_line(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
+    def nearest_records_up_to_line(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
         """Return the last line up to *line* at which known records begin, and these; 0 if there is none."""
         tables = (intents, dead_letters, waiting_records)
         of_source = {table: source_is(table, source) for table in tables}
@@ -106,7 +106,7 @@ class RecordHistory:
         ``file``.
         """
         found = self._rows(intents, and_(in_scope(intents, scope), intents.c.key_hash == key_hash))
-        files = Batches(self._connection).facts({row["batch_id"] for row in found if row["batch_id"] is not None})
+        files = Batches(self._connection).facts_by_id({row["batch_id"] for row in found if row["batch_id"] is not None})
         for row in found:
             row["file"] = files.get(row["batch_id"])
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
@@ -132,7 +132,7 @@ class RecordHistory:
             found.append(DeliveredContent(number, run_id, operation, at, before, known))
         return found
 
-    def _distinct(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def _distinct_index_values(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the distinct values of the columns before ``key_hash`` in an index, with one step in it for each.
 
         Each step begins after the last key hash: SQLite would read all rows with the same values to find the next.

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, tru
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, intents, runs, waiting_records
-from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.values import exact_json
 
@@ -75,26 +75,31 @@ def summed_by_reason_code(found: Iterable[StreamReasonCount]) -> list[ReasonCoun
 
 
 class RunDetails:
-    """The details of runs. All but `deliveries` describe the present: dead letters delivered since are gone."""
+    """The details of runs. All but `deliveries_by_stream` describe the present: dead letters delivered since are
+    gone.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def reasons(self, run_id: int) -> list[ReasonCount]:
+    def rejection_counts_by_reason(self, run_id: int) -> list[ReasonCount]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        return summed_by_reason_code(self.reasons_by_stream(run_id))
+        return summed_by_reason_code(self.rejection_counts_by_stream(run_id))
 
-    def reasons_by_stream(self, run_id: int) -> list[StreamReasonCount]:
-        """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""
+    def rejection_counts_by_stream(self, run_id: int) -> list[StreamReasonCount]:
+        """Do the same as `rejection_counts_by_reason`, by stream and reason. It reads all dead letters: there is no
+        index by reason.
+        """
         by = dead_letters.c.stream, dead_letters.c.code
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
         query = select(*by, records, own).where(_rejected_until(run_id)).group_by(*by).order_by(records.desc(), *by)
         return [StreamReasonCount(*row) for row in self._connection.execute(query)]
 
-    def reasons_by_month(self, first: date, last: date) -> dict[tuple[str, str], int]:
+    def rejection_counts_by_month(self, first: date, last: date) -> dict[tuple[str, str], int]:
         """Count what runs for the business dates from *first* to *last* rejected, by month and reason.
 
-        What was delivered or dropped since is not counted. All dead letters are read, as in `reasons_by_stream`.
+        What was delivered or dropped since is not counted. All dead letters are read, as in
+        `rejection_counts_by_stream`.
         """
         month = func.substr(runs.c.business_date, 1, len("2026-11"))
         by = month, dead_letters.c.code
@@ -145,7 +150,7 @@ class RunDetails:
         found = self._connection.execute(query.order_by(intents.c.id))
         return FirstOperations(number, len(ids) == number, [each for row in found if (each := _delivered_update(*row))])
 
-    def deliveries(self, run: RunRecord) -> list[StreamDelivery]:
+    def deliveries_by_stream(self, run: RunRecord) -> list[StreamDelivery]:
         """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 
 from crossdock.state.db.schema import intents, metadata
-from crossdock.state.tables.bindings import Bindings
-from crossdock.state.tables.intents import UNSETTLED, Status
+from crossdock.state.tables.delivery_intents import UNSETTLED, Status
+from crossdock.state.tables.record_bindings import Bindings
 
 SAMPLE = 200  # rows from which a table's size is estimated
 _ENDS = (func.min, func.max)

@@ -37,7 +37,7 @@ class CrashMarks:
         self._path, self._owner = path, {"state": identity, "boot": _boot_id()}
         self._file: BinaryIO | None = None
 
-    def left_by_killed_process(self) -> Sequence[CrashMark]:
+    def marks_of_killed_process(self) -> Sequence[CrashMark]:
         """Return the marks of a killed process; none if the machine has restarted since."""
         try:
             content = self._path.read_bytes()
@@ -54,11 +54,11 @@ class CrashMarks:
             self._file.truncate()
             self._write(0, self._owner)
 
-    def put(self, place: int, mark: CrashMark | None) -> None:
+    def write_mark(self, place: int, mark: CrashMark | None) -> None:
         """Write *mark* at *place*, counted from 1; None if nothing is read."""
         self._write(place, mark and structs.asdict(mark))
 
-    def close(self) -> None:
+    def close_and_remove(self) -> None:
         """Remove the marks: the process ends and was not killed."""
         if self._file is not None:
             self._file.close()

@@ -47,7 +47,7 @@ class FenceFiles:
         except (OSError, ValueError, TypeError, KeyError):
             return 0  # missing or damaged: it is an extra check, and the next run writes it again
 
-    def check(self, fence: int, where: str) -> None:
+    def refuse_outdated_state(self, fence: int, where: str) -> None:
         """Raise RefusedError if a run with a higher fence than *fence* has sent something."""
         if fence < self.highest_fence:
             raise RefusedError(

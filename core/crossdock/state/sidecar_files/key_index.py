@@ -23,14 +23,14 @@ from sqlalchemy import ColumnElement, Connection, case, null, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import KeyIndexChange, ScopeChanges
-from crossdock.state.tables.record_identity import Scope, in_given_scope, in_scope
+from crossdock.state.tables.record_identity_and_scope import Scope, in_scope, in_scope_of_parameters
 from crossdock.values.local_files import create_private, replace_file
-from crossdock.values.records import internal_column
+from crossdock.values.records import internal_column_name
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = (
-    internal_column("key_hash"),
-    internal_column("known_fp"),
-    internal_column("known_position"),
+    internal_column_name("key_hash"),
+    internal_column_name("known_fp"),
+    internal_column_name("known_position"),
 )
 HASH = pl.UInt128
 ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
@@ -107,7 +107,7 @@ class KeyIndex:
         frame = None
         if journal is not None and journal.changes is not None and journal.last == stamp:
             frame = self.load(scope, journal.base)
-            frame = None if frame is None else with_changes(frame, journal.changes)
+            frame = None if frame is None else index_with_changes(frame, journal.changes)
         elif journal is None:
             frame = self.load(scope, stamp)
             if frame is not None and order is None:
@@ -154,9 +154,9 @@ _VERIFIED_FP = case((bindings.c.unverified.is_(True), null()), else_=bindings.c.
 _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, bindings.c.position)
 
 
-def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
+def index_from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     """Return the live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
-    stored = [sql_statements.as_stored(column) for column in _COLUMNS]
+    stored = [sql_statements.unconverted_column(column) for column in _COLUMNS]
     query = select(*stored).where(in_scope(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
@@ -164,7 +164,7 @@ def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
 
 
 _OF_KEYS = sql_statements.QueryByKeys(
-    select(*_COLUMNS).where(in_given_scope(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
+    select(*_COLUMNS).where(in_scope_of_parameters(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
 )
 
 
@@ -189,7 +189,7 @@ def _with_narrow_fingerprints(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
-def with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
+def index_with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
     """Apply *changes* to *frame*. The last change of each key counts, and new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}

@@ -54,12 +54,14 @@ class AuditEntry(Struct, frozen=True):
     id: int = 0
 
     @classmethod
-    def new(cls, action: str, subject: str, *, at: datetime, before: Any = None, after: Any = None) -> Self:
+    def by_current_actor(
+        cls, action: str, subject: str, *, at: datetime, before: Any = None, after: Any = None
+    ) -> Self:
         """Return what the person who acts now has done, who is `current_actor`."""
         actor = current_actor()
         return cls(uuid4().hex, at, actor.name, actor.address, action, subject, actor.reason, before, after)
 
-    def ended_by(self, error: CrossdockError) -> Self:
+    def with_failure(self, error: CrossdockError) -> Self:
         """Return what came of it instead: *error* has prevented it, or ended it."""
         is_refusal = isinstance(error, ConfigError | RefusedError | StateBusyError)
         text = "; ".join(line.strip() for line in str(error).splitlines())

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import batches, intents, sequences
-from crossdock.state.tables.intents import AWAITED, Intent
+from crossdock.state.tables.delivery_intents import AWAITED, Intent
 
 _ANY = ""  # the last number that is left out for targets that have no file yet
 GAP = 1_000  # numbers that are left out after a backup was restored, whose files since then are unknown
@@ -116,7 +116,7 @@ class Batches:
             found.update((row.id, StoredBatch(*row)) for row in rows)
         return found
 
-    def facts(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
+    def facts_by_id(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
         """Return the facts about the batches with these ids."""
         found = dict[int, BatchFacts]()
         for part in sql_statements.chunks(list(ids)):

@@ -27,8 +27,8 @@ from sqlalchemy import (
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_is, waiting_records
 from crossdock.state.db.schema import dead_letters as table
-from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, in_given_stream
+from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, Step, in_stream_of_parameter
 
 
 class DeadLetter(Struct, frozen=True):
@@ -147,11 +147,13 @@ _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
 _DELETE = DeleteByKey(table)
 _PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
 _ATTEMPTS = sql_statements.QueryByKeys(
-    select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(in_given_stream(table)),
+    select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(
+        in_stream_of_parameter(table)
+    ),
     table.c.key_hash,
 )
 _CODES = sql_statements.QueryByKeys(
-    select(table.c.key_hash, table.c.code, table.c.status).where(in_given_stream(table)), table.c.key_hash
+    select(table.c.key_hash, table.c.code, table.c.status).where(in_stream_of_parameter(table)), table.c.key_hash
 )
 
 
@@ -177,7 +179,7 @@ class DeadLetters:
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
-    def facts(self, stream: str) -> list[DeadLetterFacts]:
+    def facts_of_stream(self, stream: str) -> list[DeadLetterFacts]:
         fields = (table.c.key_hash, table.c.record_fp, table.c.position, table.c.status, table.c.step)
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
@@ -202,7 +204,7 @@ class DeadLetters:
         row = found.mappings().first()
         return None if row is None else dict(row)
 
-    def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
+    def mark_dropped(self, stream: str, key_hashes: Sequence[int]) -> None:
         for part in sql_statements.chunks(key_hashes):
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
@@ -210,7 +212,7 @@ class DeadLetters:
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 
-    def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
+    def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def replace_keyless(

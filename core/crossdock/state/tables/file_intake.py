@@ -58,7 +58,7 @@ class TakenFile(NamedTuple):
     seen_at: datetime | None
 
     @property
-    def place(self) -> TakenFilePlace:
+    def position_in_list(self) -> TakenFilePlace:
         return TakenFilePlace(*self[:4])
 
 
@@ -103,7 +103,7 @@ class FileIntake:
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the finished files, also undone ones, by content hash, oldest first; none if *version* is not last."""
-        if not self._is_last(stream, version):
+        if not self._is_last_version(stream, version):
             return {}
         return self._files_by_content_hash(
             table.c.stream == stream, table.c.version == version, table.c.status != "accepted"
@@ -114,15 +114,15 @@ class FileIntake:
 
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
-        if not self._is_last(stream, version):
+        if not self._is_last_version(stream, version):
             return Digests()
         return removed_input_digests.load(self._connection, "file", stream, version)
 
-    def _is_last(self, stream: str, version: str) -> bool:
+    def _is_last_version(self, stream: str, version: str) -> bool:
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
-    def mark_seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
+    def mark_listed_by_source(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
     def known_files(self, stream: str) -> list[FileFacts]:
@@ -145,13 +145,13 @@ class FileIntake:
         rows = self._connection.execute(query.order_by(*(column.desc() for column in order)).limit(limit))
         return [TakenFile(*row) for row in rows]
 
-    def with_contents(self, content_hashes: Collection[str]) -> list[TakenFile]:
+    def files_with_contents(self, content_hashes: Collection[str]) -> list[TakenFile]:
         """Return the files of all streams with one of these contents, oldest first."""
         found = list[TakenFile]()
         for part in sql_statements.chunks(list(content_hashes)):
             query = select(*(table.c[name] for name in TakenFile._fields)).where(table.c.content_hash.in_(part))
             found += [TakenFile(*row) for row in self._connection.execute(query)]
-        return sorted(found, key=lambda each: each.place)
+        return sorted(found, key=lambda each: each.position_in_list)
 
     def accepted_between(self, begin: datetime, end: datetime, *, limit: int) -> list[tuple[str, FileFacts]]:
         """Return at most *limit* files that were accepted from *begin* to *end*, each with its stream, oldest first.
@@ -177,13 +177,13 @@ class FileIntake:
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
-    def passed_over(self, stream: str) -> set[FileDescription]:
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
         """Return the older snapshots that *stream* has passed over and its source still lists."""
         query = select(passed_files.c.name, passed_files.c.size, passed_files.c.modified_at)
         rows = self._connection.execute(query.where(passed_files.c.stream == stream))
         return {(name, size, modified_at) for name, size, modified_at in rows}
 
-    def set_passed_over(self, stream: str, files: set[FileDescription]) -> None:
+    def replace_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
         sql_statements.upsert(self._connection, passed_files, rows)
@@ -212,7 +212,7 @@ class FileIntake:
 
     def forget(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
-        self.set_passed_over(stream, set())
+        self.replace_passed_over_files(stream, set())
         removed_input_digests.forget(self._connection, stream)
 
     def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import followed_records as table
-from crossdock.state.tables.record_identity import DeleteByKey
+from crossdock.state.tables.record_identity_and_scope import DeleteByKey
 
 
 class FollowedRecord(Struct, frozen=True):
@@ -38,7 +38,7 @@ class FollowedRecords:
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def oldest(self, stream: str, limit: int) -> list[FollowedRecord]:
+    def least_recently_read(self, stream: str, limit: int) -> list[FollowedRecord]:
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.read_at, table.c.key_hash)
         return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
 

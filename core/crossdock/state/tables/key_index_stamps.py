@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import key_stamps as table
-from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, in_given_scope, in_scope
+from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, in_scope, in_scope_of_parameters
 
 
 class KeyIndexChange(NamedTuple):
@@ -32,7 +32,9 @@ class ScopeChanges(Struct):
 
 
 _RENEW = sql_statements.BulkStatement(
-    update(table).where(in_given_scope(table), table.c.stamp == bindparam("before")).values(stamp=bindparam("after"))
+    update(table)
+    .where(in_scope_of_parameters(table), table.c.stamp == bindparam("before"))
+    .values(stamp=bindparam("after"))
 )
 
 
@@ -56,7 +58,7 @@ class KeyIndexStamps:
         self.touched[scope].changes += changes
 
     def current(self, scope: Scope) -> int:
-        return stamp_of(self._connection, scope)
+        return stamp_of_scope(self._connection, scope)
 
     def contribution_scopes(self, scope: Scope) -> list[Scope]:
         begin = f"{scope.namespace}{CONTRIBUTION}"
@@ -64,7 +66,7 @@ class KeyIndexStamps:
         found = self._connection.execute(_CONTRIBUTIONS, of)
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
-    def record_change_of_all(self, target: str, resource: str) -> None:
+    def record_change_of_resource(self, target: str, resource: str) -> None:
         """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
@@ -76,11 +78,11 @@ class KeyIndexStamps:
         after, before = secrets.randbits(62) + 1, self._expected(scope)
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW.run(self._connection, stamps, scope.columns):
-            before = stamp_of(self._connection, scope)
+            before = stamp_of_scope(self._connection, scope)
             sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
         return ScopeChanges(before, after)
 
 
-def stamp_of(connection: Connection, scope: Scope) -> int:
+def stamp_of_scope(connection: Connection, scope: Scope) -> int:
     """Return the stamp of *scope*; 0 if it never had a binding."""
     return connection.execute(select(table.c.stamp).where(in_scope(table, scope))).scalar() or 0

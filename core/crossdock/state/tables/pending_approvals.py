@@ -34,7 +34,7 @@ class PendingApproval(Struct, frozen=True):
     approved_at: datetime | None = None
 
     @property
-    def number(self) -> int:
+    def record_count(self) -> int:
         return len(self.keys) // KEY_BYTES
 
     @property
@@ -42,7 +42,7 @@ class PendingApproval(Struct, frozen=True):
         starts = range(0, len(self.keys), KEY_BYTES)
         return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
 
-    def is_same(self, other: PendingApproval) -> bool:
+    def covers_same_changes(self, other: PendingApproval) -> bool:
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
 
@@ -65,7 +65,7 @@ class PendingApprovals:
     def request_approval(self, pending: PendingApproval) -> None:
         """Store *pending* for approval, replacing a different one of its stream."""
         known = self.get(pending.stream)
-        if known is None or not known.is_same(pending):
+        if known is None or not known.covers_same_changes(pending):
             self._put(pending)
 
     def approve(self, pending: PendingApproval, *, at: datetime) -> None:
@@ -75,7 +75,7 @@ class PendingApprovals:
         """Remove these records from what waits for approval or is approved."""
         known = self.get(stream)
         left = {*known.key_hashes}.difference(key_hashes) if known else set()
-        if known and left and len(left) < known.number:
+        if known and left and len(left) < known.record_count:
             self._put(structs.replace(known, keys=packed_key_hashes(left)))
         elif not left:
             self.forget(stream)

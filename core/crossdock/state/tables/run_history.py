@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
-from crossdock.state.tables.intents import UNSETTLED
+from crossdock.state.tables.delivery_intents import UNSETTLED
 from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
@@ -70,7 +70,7 @@ class RunRecord(Struct, frozen=True):
         return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
-    def open(self) -> OpenCounts | None:
+    def open_records(self) -> OpenCounts | None:
         """The open records of all streams at its end; None if that is unknown, as for a killed run."""
         counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
         return sum(counts, NOTHING_OPEN) if counts else None
@@ -114,7 +114,7 @@ class RunResult(Struct, frozen=True):
 
 
 _LISTED = tuple(runs.c[name] for name in RunRecord.__struct_fields__ if name not in {"messages", "timings"})
-_MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__struct_fields__)
+_MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
 
 _COUNT_REQUESTS = sql_statements.BulkStatement(  # written with every turn of a delivery
     update(runs)
@@ -123,7 +123,7 @@ _COUNT_REQUESTS = sql_statements.BulkStatement(  # written with every turn of a 
 )
 
 
-_SUMS_OF_TALLY = exact_json.reader_of(dict[str, StreamSums])
+_SUMS_OF_TALLY = exact_json.typed_canonical_reader(dict[str, StreamSums])
 
 
 class Runs:
@@ -148,7 +148,7 @@ class Runs:
         self._connection.execute(update(runs).where(runs.c.id == last.id).values(again))
         return last
 
-    def record_refusal(
+    def record_failed_start(
         self, message: RunMessage, *, business_date: str, at: datetime, job: str | None, command: str | None = None
     ) -> int:
         """Record that a run could not begin, once for repeated attempts in a row, and return the run's id."""
@@ -165,7 +165,7 @@ class Runs:
         self._write_messages(run_id, [message])
         return run_id
 
-    def follows_refusal(self, run_id: int) -> bool:
+    def follows_failed_start(self, run_id: int) -> bool:
         """Return whether the run before it, of the same job and date, could not begin or was killed."""
         before, this = runs.alias(), select(runs).where(runs.c.id == run_id).subquery()
         same = before.c.job == this.c.job, before.c.business_date == this.c.business_date
@@ -234,11 +234,11 @@ class Runs:
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _LAST_INTENT)).scalar()
         return int(found or 0)
 
-    def declare_compared(self, *, at: datetime) -> None:
+    def record_restored_state_comparison(self, *, at: datetime) -> None:
         """Record that a complete run has compared a restored state. The state is trusted once nothing is in doubt."""
         sql_statements.upsert(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
 
-    def is_compared(self) -> bool:
+    def is_restored_state_compared(self) -> bool:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
 
     def forget_restored(self) -> None:
@@ -269,15 +269,17 @@ class Runs:
                 query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
-        return _with_reason([structs.replace(run, messages=said.get(run.id, ())) for run in found])
+        return _with_unrecorded_end_message([structs.replace(run, messages=said.get(run.id, ())) for run in found])
 
     def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
         """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
         same = runs.c.job.is_not_distinct_from(run.job), runs.c.command.is_not_distinct_from(run.command)
         query = select(*self._columns().values()).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc())
-        return _with_reason([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[::-1]
+        return _with_unrecorded_end_message([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[
+            ::-1
+        ]
 
-    def between(self, first: date, last: date) -> list[RunSums]:
+    def run_sums_between_dates(self, first: date, last: date) -> list[RunSums]:
         """Return the numbers of the runs for the business dates from *first* to *last*, oldest first."""
         columns = self._columns() | {"tally": type_coerce(runs.c.tally, Text)}
         query = select(*(columns[name] for name in (*RunSums._fields[:-1], "tally")))
@@ -288,7 +290,7 @@ class Runs:
         ]
 
     def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
-        """Count the runs for the business dates from *first* to *last*, as in `between`."""
+        """Count the runs for the business dates from *first* to *last*, as in `run_sums_between_dates`."""
         by = runs.c.job, runs.c.business_date, self._columns()["status"].label("shown")
         query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
         return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
@@ -302,7 +304,9 @@ class Runs:
         if row is None:
             return None
         listed: RunRecord = RunRecord(*row[:-1])
-        (found,) = _with_reason([structs.replace(listed, messages=self.messages(run_id), timings=row[-1])])
+        (found,) = _with_unrecorded_end_message(
+            [structs.replace(listed, messages=self.messages(run_id), timings=row[-1])]
+        )
         return found
 
     def _columns(self) -> dict[str, ColumnElement[Any]]:
@@ -347,7 +351,7 @@ def _is_for_dates(first: date, last: date) -> ColumnElement[bool]:
     return runs.c.business_date.between(first.isoformat(), last.isoformat())
 
 
-def _with_reason(found: Sequence[RunRecord]) -> list[RunRecord]:
+def _with_unrecorded_end_message(found: Sequence[RunRecord]) -> list[RunRecord]:
     """Add to killed runs that no other run has ended what a later run would store."""
     return [
         structs.replace(run, messages=(*run.messages, UNRECORDED))

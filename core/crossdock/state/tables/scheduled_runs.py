@@ -7,11 +7,12 @@ schedulers one runs it, another continues after a killed one, and a paused one c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 from typing import Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
 from crossdock.state.db import run_lease, sql_statements
@@ -28,7 +29,8 @@ _PENDING_NOTICE = "untold"  # begins the names of marks, each a row of its own: 
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
-class ScheduledRun(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
     """One run that a schedule requested. An unfinished one has a *run_id* if its last attempt could not begin."""
 
     job: str
@@ -46,12 +48,13 @@ class ScheduledRun(Struct, frozen=True):
         return self.status != "running"
 
     @property
-    def as_shown(self) -> ScheduledRun:
+    def with_shown_status(self) -> ScheduledRun:
         """The row, ``failed`` if it could not begin. The stored row remains ``running``, as it is retried."""
-        return self if self.finished or self.run_id is None else structs.replace(self, status="failed")
+        return self if self.finished or self.run_id is None else replace(self, status="failed")
 
 
-class SkippedRun(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SkippedRun:
     job: str
     due: datetime
     business_date: date
@@ -76,7 +79,7 @@ class PendingNotice(Struct, frozen=True):
     due: datetime
 
 
-_FIELDS = tuple(table.c[name] for name in ScheduledRun.__struct_fields__)
+_FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
 _KEY = table.c.job, table.c.due, table.c.business_date
 _ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unless="name")
 
@@ -126,11 +129,11 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(_is_due_run(DueRun(job, due, business_date)))
         return next(iter(self._rows(query)), None)
 
-    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
+    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
-    def between(self, first: date, last: date) -> list[ScheduledRun]:
+    def runs_between_dates(self, first: date, last: date) -> list[ScheduledRun]:
         """Return the runs for the business dates from *first* to *last*, in the order in which they were due.
 
         A run is due on its business date or later, so those of earlier dates are left out by the primary key.
@@ -140,7 +143,7 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job.in_(select(jobs.c.name)), table.c.due >= earliest, dates)
         return self._with_corrected_status(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
 
-    def recorded_since(self) -> dict[str, datetime]:
+    def recorded_since_by_job(self) -> dict[str, datetime]:
         """Return for each job since when a date without a row means that its run did not take place.
 
         It is when the job was first seen; of what was due before `mark_finished_until`, rows may have been removed.
@@ -155,7 +158,7 @@ class ScheduledRuns:
         self.skip(due_run.skipped, at=at, recipients=recipients)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
         is_over = known is not None and known.finished and not (again and known.status != "done")
-        if self.is_forgotten(due_run) if known is None else is_over:
+        if self.may_be_purged_already(due_run) if known is None else is_over:
             return False
         values: dict[str, Any] = {"status": "running", "started_at": at, "fence": run_lease.FENCE}
         if known is None:
@@ -171,13 +174,13 @@ class ScheduledRuns:
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
         self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
 
-    def record_refusal(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
+    def record_failed_start(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
         """Record that an attempt could not begin, for the reason of *run_id*. Return whether that is new.
 
         If *busy*, another process uses the state, which may be executing this very run.
         """
         known = self.get(due_run.job, due_run.due, due_run.business_date)
-        if (known is None and self.is_forgotten(due_run)) or (known is not None and known.status == "done"):
+        if (known is None and self.may_be_purged_already(due_run)) or (known is not None and known.status == "done"):
             return False
         if known is None:
             values = {"status": "running", "attempts": 1, "started_at": at, "run_id": run_id}
@@ -219,7 +222,7 @@ class ScheduledRuns:
         """Store a run with the reason. It is not that of the row, as it was not executed: see `previous`."""
         message = RunMessage("error", "", skipped.note, "not_started")
         day = skipped.business_date.isoformat()
-        run_id = Runs(self._connection).record_refusal(message, business_date=day, at=at, job=skipped.job)
+        run_id = Runs(self._connection).record_failed_start(message, business_date=day, at=at, job=skipped.job)
         self.add_pending_notice(PendingNotice(run_id, skipped.job, skipped.due), recipients)
 
     def pending_notices(self, recipients: Recipients) -> list[PendingNotice]:
@@ -245,7 +248,7 @@ class ScheduledRuns:
         self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]
     ) -> None:
         """Notify *recipients* that the process of a run was killed, at the first attempt of a scheduled run."""
-        for run in self.of_date(job, business_date):
+        for run in self.runs_of_date(job, business_date):
             if not run.finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
@@ -255,7 +258,7 @@ class ScheduledRuns:
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
         self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
 
-    def is_forgotten(self, due_run: DueRun) -> bool:
+    def may_be_purged_already(self, due_run: DueRun) -> bool:
         """Return whether *due_run* is so old that its row may have been purged. It is finished then."""
         until = self._connection.execute(select(jobs.c.done_until).where(jobs.c.name == due_run.job)).scalar()
         return until is not None and due_run.due <= until
@@ -266,13 +269,13 @@ class ScheduledRuns:
         return self._with_corrected_status(self._rows(query if job is None else query.where(table.c.job == job)))
 
     def _with_corrected_status(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
-        found = [run.as_shown for run in rows]
+        found = [run.with_shown_status for run in rows]
         if all(run.finished for run in found):
             return found
         query = select(*_KEY).where(table.c.status == "running", run_lease.is_killed(self._connection, table.c.fence))
         killed = {tuple(row) for row in self._connection.execute(query)}
         return [
-            structs.replace(run, status="incomplete", note=UNRECORDED.message)
+            replace(run, status="incomplete", note=UNRECORDED.message)
             if not run.finished and (run.job, run.due, run.business_date.isoformat()) in killed
             else run
             for run in found

@@ -30,8 +30,8 @@ from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
-from crossdock.state.db.database_errors import translated
-from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, read_only_connection
+from crossdock.state.db.database_errors import translated_database_errors
+from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared_database, read_only_connection
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
 
@@ -50,10 +50,10 @@ class Buckets:
 
     def get(self, name: str) -> BucketState | None:
         row = self._connection.execute(select(buckets).where(buckets.c.name == name)).mappings().one_or_none()
-        return None if row is None else _bucket_state(row)
+        return None if row is None else _bucket_state_of_row(row)
 
     def put(self, name: str, bucket_state: BucketState) -> None:
-        sql_statements.upsert(self._connection, buckets, [{"name": name, **_row(bucket_state)}])
+        sql_statements.upsert(self._connection, buckets, [{"name": name, **_row_of_bucket_state(bucket_state)}])
 
 
 class SharedBucket:
@@ -68,30 +68,30 @@ class SharedBucket:
         self, url: StateUrl, clock: Clock, name: str, estimate: Callable[[LimitEstimate | None], LimitEstimate]
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
-        self._engine = open_shared(url)
+        self._engine = open_shared_database(url)
         self._failing_since: float | None = None
-        with translated(url), read_only_connection(self._engine) as connection:
-            exists = _is_current(connection)
+        with translated_database_errors(url), read_only_connection(self._engine) as connection:
+            exists = _has_current_table(connection)
         if not exists:
-            with translated(url), exclusive_schema_change(self._engine) as connection:
-                if not _is_current(connection):
+            with translated_database_errors(url), exclusive_schema_change(self._engine) as connection:
+                if not _has_current_table(connection):
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
-        with translated(url):
-            self._insert_if_missing(BucketState.of_estimate(estimate(None)))
-        with translated(url), self._engine.begin() as connection:
+        with translated_database_errors(url):
+            self._insert_if_missing(BucketState.from_estimate(estimate(None)))
+        with translated_database_errors(url), self._engine.begin() as connection:
             self._seen = TakenTokens(0, *self._read_locked(connection))
         self._seen_at = clock.monotonic()
         current = estimate(self._seen.bucket_state.estimate)
         if current != self._seen.bucket_state.estimate:
-            self.change(lambda bucket_state, now: bucket_state.carried_over(now, current))
+            self.change(lambda bucket_state, now: bucket_state.carried_to_next_run(now, current))
 
     def _insert_if_missing(self, bucket_state: BucketState) -> None:
         try:
             with self._engine.begin() as connection:
                 found = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
                 if found is None:
-                    connection.execute(insert(buckets).values(name=self._name, **_row(bucket_state)))
+                    connection.execute(insert(buckets).values(name=self._name, **_row_of_bucket_state(bucket_state)))
         except IntegrityError:
             return  # another process was first
 
@@ -100,7 +100,7 @@ class SharedBucket:
 
         def work(connection: Connection) -> TakenTokens:
             row = connection.execute(self._take_statement(connection, wanted, reserve)).mappings().one()
-            return TakenTokens(row["granted"], _bucket_state(row), row["at"])
+            return TakenTokens(row["granted"], _bucket_state_of_row(row), row["at"])
 
         return self._run_or_grant_nothing(work)
 
@@ -110,7 +110,7 @@ class SharedBucket:
         def work(connection: Connection) -> TakenTokens:
             old, now = self._read_locked(connection)
             new = structs.replace(change(old, now), as_of=max(now, old.as_of))
-            connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
+            connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row_of_bucket_state(new)))
             return TakenTokens(0, new, now)
 
         return self._run_or_grant_nothing(work)
@@ -121,7 +121,7 @@ class SharedBucket:
     def _run_or_grant_nothing(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
         started = self._clock.monotonic()
         try:
-            with translated(self._url), self._engine.begin() as connection:
+            with translated_database_errors(self._url), self._engine.begin() as connection:
                 taken = work(connection)
         except StateError:
             self._failing_since = started if self._failing_since is None else self._failing_since
@@ -134,7 +134,7 @@ class SharedBucket:
 
     def _read_locked(self, connection: Connection) -> tuple[BucketState, float]:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
-        bucket_state = _bucket_state(connection.execute(query).mappings().one())
+        bucket_state = _bucket_state_of_row(connection.execute(query).mappings().one())
         now = connection.execute(select(self._current_time(connection))).scalar_one()
         return bucket_state.adjusted_to_clock(now, SET_BACK_S), now
 
@@ -176,7 +176,7 @@ def _max(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[An
     return case((one > other, one), else_=other)
 
 
-def _row(bucket_state: BucketState) -> dict[str, Any]:
+def _row_of_bucket_state(bucket_state: BucketState) -> dict[str, Any]:
     estimate = {name: value for name, value in structs.asdict(bucket_state.estimate).items() if value != math.inf}
     bucket = bucket_state.bucket
     return {
@@ -192,13 +192,13 @@ def _row(bucket_state: BucketState) -> dict[str, Any]:
     }
 
 
-def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
+def _bucket_state_of_row(row: Mapping[Any, Any]) -> BucketState:
     bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
     estimate = LimitEstimate(**json.loads(row["known"]))
     return BucketState(bucket, estimate, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
 
 
-def _is_current(connection: Connection) -> bool:
+def _has_current_table(connection: Connection) -> bool:
     found = inspect(connection)
     return found.has_table(buckets.name) and {each["name"] for each in found.get_columns(buckets.name)} == {
         *buckets.c.keys()

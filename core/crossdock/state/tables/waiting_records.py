@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, func, literal, select, tuple_, upd
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
-from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, in_given_stream
+from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, in_stream_of_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ _PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "idle_under", "run_id"
 _DELETE = DeleteByKey(table)
 _FIELDS = [table.c[name] for name in _COLUMNS]
 _WAIT = [table.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
-_WAITS_AMONG = sql_statements.QueryByKeys(select(*_WAIT).where(in_given_stream(table)), table.c.key_hash)
+_WAITS_AMONG = sql_statements.QueryByKeys(select(*_WAIT).where(in_stream_of_parameter(table)), table.c.key_hash)
 _IDLE = sql_statements.BulkStatement(
     update(table)
-    .where(in_given_stream(table), table.c.key_hash == bindparam("hash"))
+    .where(in_stream_of_parameter(table), table.c.key_hash == bindparam("hash"))
     .values(idle_under=bindparam("version"))
 )
-_AMONG = sql_statements.QueryByKeys(select(*_FIELDS).where(in_given_stream(table)), table.c.key_hash)
+_AMONG = sql_statements.QueryByKeys(select(*_FIELDS).where(in_stream_of_parameter(table)), table.c.key_hash)
 _SINCE = sql_statements.QueryByKeys(
-    select(table.c.key_hash, table.c.since).where(in_given_stream(table)), table.c.key_hash
+    select(table.c.key_hash, table.c.since).where(in_stream_of_parameter(table)), table.c.key_hash
 )
 _WAITS = sql_statements.QueryByKeys(
-    select(table.c.key_hash, table.c.waits_for).where(in_given_stream(table)), table.c.key_hash
+    select(table.c.key_hash, table.c.waits_for).where(in_stream_of_parameter(table)), table.c.key_hash
 )
 
 
@@ -90,21 +90,21 @@ class WaitingRecords:
     def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
         """Return the waiting records of *stream*, longest waiting first, or of *key_hashes* in any order."""
         if key_hashes is not None:
-            return [_wait(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
+            return [_wait_of_row(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
         query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
-        return [_wait(row) for row in self._connection.execute(query)]
+        return [_wait_of_row(row) for row in self._connection.execute(query)]
 
-    def waiting_since(self, stream: str, before: datetime) -> dict[int, datetime]:
+    def waiting_since_by_key_hash(self, stream: str, before: datetime) -> dict[int, datetime]:
         """Return since when those records of *stream* wait that began to wait *before* then, by key hash."""
         query = select(table.c.key_hash, table.c.since).where(table.c.stream == stream, table.c.since < before)
         return {key_hash: since for key_hash, since in self._connection.execute(query)}
 
-    def mark_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
+    def mark_released_only_by_references(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
         """Record that only their references can release these records while the mapping has this version."""
         _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})
 
     def records_among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
-        return [_record(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
+        return [_record_of_row(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
@@ -113,13 +113,13 @@ class WaitingRecords:
     def matching(self, choice: RecordFilter) -> list[WaitingRecord]:
         query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
-        return [_record(row) for row in found]
+        return [_record_of_row(row) for row in found]
 
     def longest_waiting(self, stream: str, number: int) -> list[WaitingRecord]:
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
-        return [_record(row) for row in self._connection.execute(query)]
+        return [_record_of_row(row) for row in self._connection.execute(query)]
 
-    def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
+    def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def listed(self, *, limit: int, choice: RecordFilter = ALL) -> list[dict[str, Any]]:
@@ -168,11 +168,11 @@ class WaitingRecords:
         return dict(_WAITS.rows(self._connection, {"stream": stream}, key_hashes))
 
 
-def _record(row: Iterable[Any]) -> WaitingRecord:
+def _record_of_row(row: Iterable[Any]) -> WaitingRecord:
     *identity, waits_for, raw = row
     return WaitingRecord(RecordIdentity(*identity), waits_for, raw)
 
 
-def _wait(row: Iterable[Any]) -> Wait:
+def _wait_of_row(row: Iterable[Any]) -> Wait:
     *identity, waits_for, idle_under = row
     return Wait(RecordIdentity(*identity), waits_for, idle_under=idle_under)

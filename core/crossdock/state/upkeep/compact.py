@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from crossdock.errors import StateError
 from crossdock.state.db import engine
-from crossdock.state.db.database_errors import translated, url_without_password
+from crossdock.state.db.database_errors import translated_database_errors, url_without_password
 from crossdock.state.db.engine import StateUrl
 from crossdock.state.db.schema import metadata
 
@@ -18,8 +18,8 @@ from crossdock.state.db.schema import metadata
 def compact(url: StateUrl) -> None:
     """Rewrite the file of a SQLite state that no run uses; on PostgreSQL make the space of removed rows reusable."""
     if url.drivername != "sqlite":
-        _vacuum(url)
-    elif reason := rewrite(url):
+        _vacuum_postgresql(url)
+    elif reason := rewrite_sqlite_file(url):
         raise StateError(
             f"the state cannot be compacted: {reason}",
             where=url_without_password(url),
@@ -28,7 +28,7 @@ def compact(url: StateUrl) -> None:
         )
 
 
-def rewrite(url: StateUrl) -> str | None:
+def rewrite_sqlite_file(url: StateUrl) -> str | None:
     """Rewrite a SQLite file without remnants in its pages and its log. Return why that failed, or None."""
     try:
         with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:
@@ -39,10 +39,10 @@ def rewrite(url: StateUrl) -> str | None:
     return "another process is reading the state" if busy else None
 
 
-def _vacuum(url: StateUrl) -> None:
-    server = engine.open_shared(url)
+def _vacuum_postgresql(url: StateUrl) -> None:
+    server = engine.open_shared_database(url)
     try:
-        with translated(url), server.connect() as connection:
+        with translated_database_errors(url), server.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             for table in metadata.sorted_tables:
                 autocommit.execute(text(f"VACUUM (ANALYZE) {table.name}"))

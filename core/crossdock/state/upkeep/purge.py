@@ -18,7 +18,7 @@ def purge(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
     """Purge in short transactions while no run uses the state. An interrupted purge can be repeated."""
     done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
     # runs leave remnants of overwritten rows in the file and its log
-    if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
+    if url.drivername == "sqlite" and (reason := compact.rewrite_sqlite_file(url)):
         raise StateError(
             f"the data is purged, but remnants may be left in the file: {reason}",
             where=url_without_password(url),
@@ -30,7 +30,7 @@ def purge(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
 
 def purge_in_batches(state: State, ages: PurgeTimes, *, batches: int) -> tuple[PurgeResult, bool]:
     """Remove or empty at most *batches* batches, each in a transaction. Return also whether nothing is left to do."""
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         names = list(tx.retention.steps)
     done: Counter[str] = Counter()
     for name in names:

@@ -28,11 +28,11 @@ from crossdock.state.db.schema import (
     snapshots,
     taken_files,
 )
-from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.delivery_intents import UNSETTLED
+from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
 AUDIT_KEPT = timedelta(days=366)  # at least
@@ -54,7 +54,7 @@ class PurgeTimes(Struct, frozen=True):
     audit: datetime
 
     @classmethod
-    def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
+    def from_age(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(
             operations=now - max(older_than, remembered),

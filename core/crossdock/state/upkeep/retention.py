@@ -73,7 +73,7 @@ class Retention:
     @property
     def steps(self) -> Mapping[str, Callable[[PurgeTimes], int]]:
         """The steps by name, as in `PurgeResult`. Runs come after the rows that refer to them."""
-        return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
+        return {name: partial(self._empty_rows if name in _EMPTIED else self._remove_rows, name) for name in _EXPIRED}
 
     def count_removable(self, ages: PurgeTimes) -> PurgeResult:
         counts = {}
@@ -82,37 +82,37 @@ class Retention:
             counts[name] = int(self._connection.execute(query).scalar_one())
         return PurgeResult(**counts)
 
-    def applied_at(self) -> datetime | None:
+    def last_applied_time(self) -> datetime | None:
         text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
         return None if text is None else datetime.fromisoformat(text)
 
     def record_applied(self, at: datetime) -> None:
         sql_statements.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
-    def _remove(self, name: str, ages: PurgeTimes) -> int:
+    def _remove_rows(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]
         query = select(*table.primary_key).where(condition(self._connection, ages)).limit(BATCH)
         rows = list(self._connection.execute(query))
         if table is scheduled_runs:
-            self._mark_finished(rows)
+            self._mark_scheduled_runs_finished(rows)
         elif table is taken_files:
-            self._keep_digests("file", [(row.stream, row.version, row.content_hash) for row in rows])
+            self._store_digests_of_removed("file", [(row.stream, row.version, row.content_hash) for row in rows])
         elif table is snapshots:
-            self._keep_digests("snapshot", [(row.stream, "", row.content) for row in rows])
+            self._store_digests_of_removed("snapshot", [(row.stream, "", row.content) for row in rows])
         for part in sql_statements.chunks(rows):
-            self._overwriting().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
+            self._overwriting_connection().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         if table is runs:
-            RunConfigs(self._overwriting()).remove_unused()
+            RunConfigs(self._overwriting_connection()).remove_unused()
         return len(rows)
 
-    def _empty(self, name: str, ages: PurgeTimes) -> int:
+    def _empty_rows(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]
         key = tuple(table.primary_key)
         batch = select(*key).where(condition(self._connection, ages)).limit(BATCH).correlate(None)
         changed = update(table).where(tuple_(*key).in_(batch)).values(_EMPTIED[name])
-        return self._overwriting().execute(changed).rowcount
+        return self._overwriting_connection().execute(changed).rowcount
 
-    def _mark_finished(self, rows: Sequence[Any]) -> None:
+    def _mark_scheduled_runs_finished(self, rows: Sequence[Any]) -> None:
         """Record that removed scheduled runs are finished; see `ScheduledRuns.begin`."""
         latest: dict[str, datetime] = {}
         for row in rows:
@@ -120,14 +120,14 @@ class Retention:
         for job, due in latest.items():
             ScheduledRuns(self._connection).mark_finished_until(job, due)
 
-    def _keep_digests(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
+    def _store_digests_of_removed(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)
         for (stream, version), found in contents.items():
             removed_input_digests.add(self._connection, kind, stream, version, found)
 
-    def _overwriting(self) -> Connection:
+    def _overwriting_connection(self) -> Connection:
         """Return the connection, set to overwrite removed data with zeros, since the file keeps its size."""
         if self._connection.dialect.name == "sqlite":
             self._connection.exec_driver_sql("PRAGMA secure_delete=ON")

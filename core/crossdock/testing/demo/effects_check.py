@@ -7,7 +7,7 @@ from collections import Counter
 from crossdock.config.project.project import Project
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
-from crossdock.testing.sandbox_effects import list_effects
+from crossdock.testing.sandbox_effects_comparison import list_effects
 
 
 def check_effects(project: Project, reports: list[Report]) -> Counter[str]:

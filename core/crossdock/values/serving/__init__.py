@@ -5,8 +5,8 @@ sandbox uses it as well.
 """
 
 from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
-from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
-from crossdock.values.serving.host_names import ServerNames, is_of_other_site
+from crossdock.values.serving.connection_limits import ConnectionLimits, LimitedConnection
+from crossdock.values.serving.host_and_origin_checks import ServerNames, is_cross_site_request
 from crossdock.values.serving.problem_responses import problem_response
 from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
 from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicorn_config
@@ -14,13 +14,13 @@ from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicor
 __all__ = [
     "BodyBudget",
     "ConnectionLimits",
-    "GuardedConnection",
     "HeldBody",
+    "LimitedConnection",
     "OverBudgetError",
     "ServerLimits",
     "ServerNames",
     "StoppableServer",
-    "is_of_other_site",
+    "is_cross_site_request",
     "make_uvicorn_config",
     "problem_response",
     "serve_in_thread",

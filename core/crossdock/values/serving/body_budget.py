@@ -26,7 +26,7 @@ class BodyBudget:
         self._total = self._peak = 0
 
     @contextmanager
-    def body(self) -> Iterator[HeldBody]:
+    def hold_body(self) -> Iterator[HeldBody]:
         """Hold the memory that the block reads, in its task. Raises OverBudgetError if the body is dropped."""
         task = asyncio.current_task()
         assert task is not None
@@ -41,9 +41,9 @@ class BodyBudget:
             raise OverBudgetError from None
         finally:
             self._release(held)
-            self._trim()
+            self._return_memory_to_system()
 
-    def take(self, held: HeldBody, size: int) -> None:
+    def count_bytes(self, held: HeldBody, size: int) -> None:
         self._held[held] += size
         self._total += size
         self._peak = max(self._peak, self._total)
@@ -52,12 +52,12 @@ class BodyBudget:
             self._release(oldest)
             if oldest is held:
                 raise OverBudgetError
-            oldest.give_up()
+            oldest.cancel_reading()
 
     def _release(self, held: HeldBody) -> None:
         self._total -= self._held.pop(held, 0)
 
-    def _trim(self) -> None:
+    def _return_memory_to_system(self) -> None:
         """Return memory to the system, which the C library would keep otherwise."""
         if self._peak > _TRIMMED and self._total < self._peak // 4:
             self._peak = self._total
@@ -71,12 +71,12 @@ class HeldBody:
         self._size = 0
         self.is_given_up = False
 
-    def add(self, size: int) -> None:
+    def add_bytes(self, size: int) -> None:
         """Count *size* bytes that were read and are kept. Raises OverBudgetError if this body must be dropped."""
         before, self._size = self._size, self._size + size
         if counted := max(self._size - FREE_BYTES, 0) - max(before - FREE_BYTES, 0):
-            self._budget.take(self, counted)
+            self._budget.count_bytes(self, counted)
 
-    def give_up(self) -> None:
+    def cancel_reading(self) -> None:
         self.is_given_up = True
         self._task.cancel()

@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
-from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.values.serving.connection_limits import ConnectionLimits, LimitedConnection
 from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicorn_config
 
 _STARTS_WITHIN_S = 10.0
@@ -53,7 +53,7 @@ def serve_in_thread(
     *refused* makes the error of an address that is not available. *malformed* is called for each request that is not
     HTTP, in the thread of the server.
     """
-    with _listener(host, port, refused) as listener:
+    with _open_listener(host, port, refused) as listener:
         server = _Server(app, limits, malformed, tls)
         thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
         thread.start()
@@ -88,16 +88,16 @@ class _Server(StoppableServer):
             loop.create_server = create_server  # type: ignore[method-assign]  # this thread's own loop
             for each in sockets or ():
                 if isinstance(each, _Listener):
-                    each.limit_handshakes(self._limits.accepted_at_once, self._open_files)
+                    each.limit_handshakes(self._limits.accepted_at_once, self._sockets_after_handshake)
         await super().startup(sockets=sockets)
         for listener in sockets or ():
             listener.listen(self._limits.queued)
         self.is_up.set()
 
-    def _open_files(self) -> set[int]:
+    def _sockets_after_handshake(self) -> set[int]:
         """Return the sockets of connections whose handshake has ended."""
         connections = list(self.server_state.connections)
-        transports = [each.transport for each in connections if isinstance(each, GuardedConnection)]
+        transports = [each.transport for each in connections if isinstance(each, LimitedConnection)]
         found = (each.get_extra_info("socket") for each in transports)
         return {each.fileno() for each in found if each is not None}  # one that ends has none
 
@@ -123,7 +123,7 @@ class _Listener(socket.socket):
         return accepted, address
 
 
-def _listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -> socket.socket:
+def _open_listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family)

@@ -11,14 +11,14 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.values.serving.connection_limits import ConnectionLimits, LimitedConnection
 from crossdock.values.serving.problem_responses import problem_response
 
 
 def make_uvicorn_config(
     app: ASGIApp,
     limits: ConnectionLimits,
-    protocol: type[GuardedConnection] = GuardedConnection,
+    protocol: type[LimitedConnection] = LimitedConnection,
     *,
     malformed: Callable[[], None] = lambda: None,
     **more: Any,
@@ -95,10 +95,10 @@ class StoppableServer(uvicorn.Server):
         if self.server_state.connections or self.server_state.tasks:
             # The second half of the time is for requests that are processed.
             for_clients_s = (self.config.timeout_graceful_shutdown or 0) / 2
-            asyncio.get_running_loop().call_later(for_clients_s, self._leave_slow_clients)
+            asyncio.get_running_loop().call_later(for_clients_s, self._abort_slow_connections)
             await super().shutdown(sockets=sockets)
 
-    def _leave_slow_clients(self) -> None:
+    def _abort_slow_connections(self) -> None:
         for each in list(self.server_state.connections):
-            if isinstance(each, GuardedConnection) and each.waits_since is not None:
+            if isinstance(each, LimitedConnection) and each.waiting_for_client_since is not None:
                 each.transport.abort()

@@ -32,7 +32,7 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         return self._probe_at is not None
 
-    def room(self, now: float, in_flight: int) -> int:
+    def free_slots(self, now: float, in_flight: int) -> int:
         if self._probe_at is not None:
             return 1 if in_flight == 0 and now >= self._probe_at else 0
         return max(0, self._window - in_flight)

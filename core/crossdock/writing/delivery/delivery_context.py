@@ -13,18 +13,18 @@ from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
 from crossdock.writing.delivery.in_doubt_rules import NO_DOUBTS, StateDoubts
-from crossdock.writing.delivery.operations import batch_item
-from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
+from crossdock.writing.delivery.operations_and_intents import batch_item
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress, RecordsOfRun
 from crossdock.writing.delivery.send_queue import SendQueue
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    def has_read_all_for(self, intent: Intent) -> bool:
+    def can_decide_create(self, intent: Intent) -> bool:
         """Return whether all records were read that the create *intent* could have made."""
 
-    def claim(self, intent: Intent) -> str | None:
+    def claim_created_id(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
 
 
@@ -138,7 +138,7 @@ class DeliveringRun:
     id: int
     clock: Clock
     interrupt: threading.Event
-    own_records: OwnRecords = field(default_factory=lambda: RecordsInProgress().begin_run())
+    own_records: RecordsOfRun = field(default_factory=lambda: RecordsInProgress().begin_run())
     counters: RequestCounters = field(default_factory=RequestCounters)
     only_unchanged: Unchanged | None = None
     warn: Callable[[str], None] = lambda _: None

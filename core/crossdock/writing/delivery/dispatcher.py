@@ -9,8 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError, UnauthorizedError, with_code
-from crossdock.pacing.allowance import Allowance
+from crossdock.errors import (
+    ConfigError,
+    CrossdockError,
+    RefusedError,
+    StoppedError,
+    UnauthorizedError,
+    add_code_to_first_line,
+)
+from crossdock.pacing.request_allowance import Allowance
 from crossdock.state import Intent, StoredBatch
 from crossdock.writing.delivery.delivery_context import (
     NOTHING_TAKEN_OVER,
@@ -24,9 +31,9 @@ from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.delivery.state_writer import Chunk, Decisions, StateWriter
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
 OF_A_PLACE = RefusedError, ConfigError, UnauthorizedError  # why a stored batch cannot be handed over
@@ -52,11 +59,13 @@ class Dispatcher:
         self._allowance, self._senders, self._settled = allowance, senders, settled
         self._delivery = DeliveryContext(target, run.clock, rules, doubts, forgotten)
         self._policy, self._queue = OutcomePolicy(self._delivery), self._delivery.queue
-        self._writer = TurnWriter(run, target, allowance, doubts)
+        self._writer = StateWriter(run, target, allowance, doubts)
         self._in_flight: dict[int, SendBatch] = {}  # by the id of the first intent
         self._is_unavailable = False
 
-    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
+    def resume_unsettled_intents(
+        self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()
+    ) -> Iterator[None]:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
         Unsent records of the streams *later* that are written once are sent only when `deliver_held_back` is called.
@@ -65,18 +74,18 @@ class Dispatcher:
         self._own_records.begin_work_on(intents)
         for intent in intents:
             if intent.place is None:
-                self._policy.resume(intent, decisions)
+                self._policy.resume_intent(intent, decisions)
         for stored, members in self._stored_batches(intents):
             self._policy.resume_batch(stored, members, decisions)
         self._commit(decisions)
         self._delivery.resuming = True
         try:
             yield from self._deliver_queued()
-            self._queue.release(but=later)
+            self._queue.release_held_back(but=later)
             yield from self._deliver_queued()
         except PostponedError as error:
             text = f"delivery of what the last run left unsettled is postponed: {error.message}"
-            self._run.warn(with_code(text, "delivery_postponed"))
+            self._run.warn(add_code_to_first_line(text, "delivery_postponed"))
             self._delivery.reset_after_stop()
         self._delivery.resuming = False
 
@@ -86,7 +95,7 @@ class Dispatcher:
         for intent in intents:
             if intent.batch_id is not None and intent.place is not None:
                 members[intent.batch_id].append(intent)
-        with self._run.state.read_only() as tx:
+        with self._run.state.begin_read_only() as tx:
             batches = tx.batches.get(members)
         for stored in sorted(batches.values(), key=lambda each: each.number):
             yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
@@ -97,7 +106,7 @@ class Dispatcher:
 
     def deliver_held_back(self) -> bool:
         """Deliver what `resume` held back. Returns and fails as `deliver`."""
-        self._queue.release()
+        self._queue.release_held_back()
         return self.deliver(iter(()))
 
     def _deliver_queued(self) -> Iterator[None]:
@@ -110,7 +119,7 @@ class Dispatcher:
         It returns False if the target is unavailable, or carries out later what it was given, and there is other work;
         call it again then with the same *chunks*. When it raises an error, unsettled operations stay in the state.
         """
-        while self._turn(chunks):
+        while self._run_turn(chunks):
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
@@ -127,7 +136,7 @@ class Dispatcher:
 
     def leave_to_next_run(self) -> None:
         """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
-        left = self._policy.leave_all_queued()
+        left = self._policy.leave_queued_to_next_run()
         self._writer.write_outcomes(left)
         for intent in left:
             self._report_settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
@@ -141,7 +150,7 @@ class Dispatcher:
         if not goes_on:
             self._own_records.end_work_on(intent)
 
-    def _turn(self, chunks: Iterator[Chunk]) -> bool:
+    def _run_turn(self, chunks: Iterator[Chunk]) -> bool:
         try:
             return self._decide_and_send(chunks)
         finally:
@@ -151,20 +160,22 @@ class Dispatcher:
         decisions = Decisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
-        if self._delivery.stop is None and self._queue.wants_more:
+        if self._delivery.stop is None and self._queue.needs_more_operations:
             chunk, fresh = self._next_chunk(chunks, decisions)
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
         decisions.settled += chunk.settled if chunk is not None else ()
         for intent in fresh:
             if intent.status != "rejected":
-                self._policy.admit(intent, decisions)
+                self._policy.queue_new_intent(intent, decisions)
         for result in self._collect_results(wait=not chunk):
             self._decide_on_result(result, decisions)
         for intent in decisions.successors:
-            self._policy.admit(intent, decisions, looked_up=True)
+            self._policy.queue_new_intent(intent, decisions, looked_up=True)
         self._report_availability()
-        leaving = self._batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
+        leaving = (
+            self._take_batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
+        )
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
         self._send(leaving)
@@ -175,10 +186,10 @@ class Dispatcher:
             if batch.unmade is not None:  # its operations are tried in smaller ones
                 for task in batch.tasks:
                     task.purpose = "send"
-                outcome = replace(outcomes.rejected_by_author_code(batch.unmade), kind="unmade")
+                outcome = replace(answer_outcomes.rejected_by_author_code(batch.unmade), kind="unmade")
                 self._senders.results.put(SendResult(batch, [outcome] * len(batch.tasks)))
         if made := [batch for batch in leaving if batch.unmade is None]:
-            self._senders.put(made, len(self._in_flight))
+            self._senders.send_batches(made, len(self._in_flight))
 
     def _next_chunk(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
@@ -196,8 +207,8 @@ class Dispatcher:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
-            self._allowance.record_lost(batch.token)
-            self._policy.leave_out_batch(batch.tasks, result.error, decisions)
+            self._allowance.record_unanswered(batch.token)
+            self._policy.leave_batch_to_next_run(batch.tasks, result.error, decisions)
             return
         if result.error is not None:
             for task in batch.tasks:
@@ -213,7 +224,7 @@ class Dispatcher:
                 retry_after_s=None if throttled is None else throttled.retry_after_s,
             )
         else:
-            self._allowance.record_lost(batch.token)
+            self._allowance.record_unanswered(batch.token)
         if result.outcomes[0].kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
             self._writer.allow_more_time()
@@ -244,26 +255,28 @@ class Dispatcher:
             limits = target.retry
             up_to = f"{limits.give_up_after_s:.0f} s" if breaker.worked else f"{limits.attempts} times"
             text = f"{target.address} is unavailable; probing for at most {up_to}"
-            self._run.warn(with_code(text, "target_unavailable"))
+            self._run.warn(add_code_to_first_line(text, "target_unavailable"))
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 
-    def _batches_to_send(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
+    def _take_batches_to_send(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
-        batches = self._queue.take(min(self._free_slots(), self._queue.make_due_ready()), only_full=only_full)
+        batches = self._queue.take_batches(
+            min(self._free_slots(), self._queue.move_due_to_ready()), only_full=only_full
+        )
         tokens = self._allowance.take(len(batches)) if batches else []
         self._queue.put_back(batches[len(tokens) :])
         leaving = []
         for batch, token in zip(batches, tokens, strict=False):
             tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(self._with_stage_purpose(tasks), token))
+                leaving.append(SendBatch(self._set_stage_purpose(tasks), token))
             else:
-                self._allowance.record_lost(token)
+                self._allowance.record_unanswered(token)
         self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
-    def _with_stage_purpose(self, tasks: list[SendTask]) -> list[SendTask]:
+    def _set_stage_purpose(self, tasks: list[SendTask]) -> list[SendTask]:
         """Have a stored batch staged before it is handed over."""
         profile = self._delivery.target.resources[tasks[0].intent.resource].batch
         if profile is not None and profile.stored:
@@ -274,7 +287,7 @@ class Dispatcher:
     def _free_slots(self) -> int:
         number = len(self._in_flight)
         return min(
-            self._allowance.free_slots(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number)
+            self._allowance.free_slots(number), self._queue.circuit_breaker.free_slots(self._clock.monotonic(), number)
         )
 
     def _collect_results(self, *, wait: bool) -> list[SendResult]:
@@ -302,8 +315,8 @@ class Dispatcher:
         if self._in_flight and self._free_slots() == 0:
             return 1.0
         now = self._clock.monotonic()
-        if not self._queue.make_due_ready():
-            wait_s = self._queue.seconds_to_next(now)
+        if not self._queue.move_due_to_ready():
+            wait_s = self._queue.seconds_to_next_task(now)
         else:
             wait_s = max(self._queue.circuit_breaker.wait_s(now), self._allowance.wait_s())
         return min(1.0, max(GATHER_S, wait_s))

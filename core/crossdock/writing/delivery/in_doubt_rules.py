@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent, Transaction
-from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
-from crossdock.writing.targets.payload_comparison import holds
+from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.targets.answer_outcomes import ACCEPTED, Outcome
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
@@ -21,7 +21,7 @@ OTHERS_AT_MOST = 10  # records of others with this state's external ids, however
 OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
 
 
-def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
+def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
     """Return what may be done about a sent *intent*. A first attempt in the future shows a clock that was set back.
 
     What the target has accepted and not carried out yet is not sent again.
@@ -49,7 +49,7 @@ def may_be_executed_since_backup(intent: Intent) -> bool:
     return intent.operation == "create" and intent.resolved_at is None and not was_sent
 
 
-def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
+def is_made_by_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
     """Return whether an existing record with the external id is not the one that the create *intent* would make.
 
     A restored backup has forgotten records that it created itself. Such a record holds at least half of what the create
@@ -79,7 +79,7 @@ def _payload_without_name(intent: Intent, target: Target) -> dict[str, Any]:
 
 
 def _matches_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
-    same = sum(holds({name: held.get(name)}, {name: value}) for name, value in wanted.items())
+    same = sum(has_wanted_members({name: held.get(name)}, {name: value}) for name, value in wanted.items())
     return 2 * same < len(wanted)
 
 
@@ -152,8 +152,8 @@ def count_in_doubt_since_backup(tx: Transaction) -> int:
     return sum(each.status == "in_doubt" and may_be_executed_since_backup(each) for each in tx.intents.unsettled())
 
 
-def trust_if_settled(tx: Transaction) -> None:
+def trust_state_if_settled(tx: Transaction) -> None:
     """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
-    if tx.runs.is_compared() and not any(map(may_be_executed_since_backup, tx.intents.unsettled())):
+    if tx.runs.is_restored_state_compared() and not any(map(may_be_executed_since_backup, tx.intents.unsettled())):
         tx.runs.forget_restored()
         tx.unverified.clear_all()

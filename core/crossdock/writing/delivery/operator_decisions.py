@@ -9,13 +9,13 @@ from msgspec import structs
 
 from crossdock.errors import ConfigError
 from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Transaction, WaitingRecord
-from crossdock.state.tables.intents import AWAITED, Status
+from crossdock.state.tables.delivery_intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
 from crossdock.writing.delivery import in_doubt_rules, settlement
-from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import Outcome
 
 
 def check_target_id(intents: Sequence[Intent], target_id: str | None) -> None:
@@ -53,19 +53,19 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
-    tx.intents.restore_raw(intents)  # until retention removes it; `reopen` needs it
-    in_doubt_rules.trust_if_settled(tx)
+    tx.intents.restore_raw_records(intents)  # until retention removes it; `reopen_last_operation` needs it
+    in_doubt_rules.trust_state_if_settled(tx)
 
 
-def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
+def reopen_last_operation(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
     """Return the last operation on a record to doubt, as before a person settled it."""
-    operations = tx.intents.of_record(scope, key_hash)
+    operations = tx.intents.intents_of_record(scope, key_hash)
     last = operations[-1] if operations else None
     if last is None or last.status not in {"delivered", "pending"} or not last.raw or not last.attempts:
         hint = "only what 'crossdock records resolve' settled can be reopened, until its data is purged"
         raise ConfigError("the last operation on this record cannot be reopened", hint=hint, code="decision_impossible")
     if last.status == "delivered":
-        _unbind(tx, last, at=at)
+        _undo_binding(tx, last, at=at)
     else:
         last.first_sent_at = tx.intents.first_attempt_at(last) or at
     if last.operation == "create" and last.batch_id is None:  # the id in a file is the name of the record
@@ -75,12 +75,12 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
     return last
 
 
-def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
+def _undo_binding(tx: Transaction, intent: Intent, *, at: datetime) -> None:
     scope, identity, target_id = intent.scope, intent.identity, intent.target_id
     assert target_id is not None
     if intent.operation == "create":
         text = exact_json.dumps(target_id)
-        if any(text in body for body in tx.intents.later_bodies(intent)):
+        if any(text in body for body in tx.intents.bodies_of_later_intents(intent)):
             hint = "correct it at the target; later operations refer to this record"
             raise ConfigError(
                 f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"
@@ -107,10 +107,10 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
         intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
-    in_doubt_rules.trust_if_settled(tx)
+    in_doubt_rules.trust_state_if_settled(tx)
 
 
-def drop(
+def drop_records(
     tx: Transaction,
     dead_letters: Sequence[DeadLetter],
     waiting: Sequence[WaitingRecord],
@@ -136,8 +136,8 @@ def drop(
     tx.dead_letters.put(given_up, run_id=_last_run_id(tx), at=at)
     for stream in {each.identity.stream for each in (*dead_letters, *given_up)}:
         hashes = [each.identity.key_hash for each in (*dead_letters, *given_up) if each.identity.stream == stream]
-        tx.dead_letters.drop(stream, hashes)
-        tx.waiting_records.clear(stream, hashes)
+        tx.dead_letters.mark_dropped(stream, hashes)
+        tx.waiting_records.remove_records(stream, hashes)
 
 
 def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
@@ -158,15 +158,15 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
 def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
     named = (*AWAITED, "sending")  # a batch that was handed over, about which its target does not decide
-    found = _unsettled(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
+    found = _unsettled_intents(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
     return [each for each in found if each.status != "sending" or each.place is not None]
 
 
 def pending_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
-    return _unsettled(tx, choice, "pending")
+    return _unsettled_intents(tx, choice, "pending")
 
 
-def _unsettled(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list[Intent]:
+def _unsettled_intents(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list[Intent]:
     found = [each for each in tx.intents.unsettled() if each.status in statuses]
     return [
         each

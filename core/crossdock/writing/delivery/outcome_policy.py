@@ -12,10 +12,10 @@ from msgspec import structs
 
 from crossdock.errors import CrossdockError, RecordError, RefusedError, UnavailableError
 from crossdock.state import Intent, StoredBatch
-from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
-from crossdock.writing.delivery.operations import (
+from crossdock.writing.delivery.operations_and_intents import (
     current_request,
     is_looked_up_first,
     payload_after,
@@ -23,9 +23,9 @@ from crossdock.writing.delivery.operations import (
 )
 from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
-from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.delivery.state_writer import Decisions
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
@@ -54,16 +54,16 @@ class OutcomePolicy:
 
     # ---- what is to be sent
 
-    def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
+    def queue_new_intent(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
         with self._settled_if_author_code_fails(intent, decisions):
-            self._admit(intent, decisions, looked_up=looked_up)
+            self._queue_new_intent(intent, decisions, looked_up=looked_up)
 
-    def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
+    def _queue_new_intent(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
         if intent.resource in self._run.blocked:
-            self._retries.leave_out(SendTask(intent), Outcome("unavailable"), decisions)
+            self._retries.leave_to_next_run(SendTask(intent), Outcome("unavailable"), decisions)
         elif not looked_up and self._may_be_executed_since_backup(intent):
-            self._admit_possibly_executed(intent, decisions)
+            self._decide_possibly_executed(intent, decisions)
         elif not looked_up and self._needs_look_up(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
@@ -72,14 +72,14 @@ class OutcomePolicy:
     def _may_be_executed_since_backup(self, intent: Intent) -> bool:
         return self._run.doubts.restored and in_doubt_rules.may_be_executed_since_backup(intent)
 
-    def _admit_possibly_executed(self, intent: Intent, decisions: Decisions) -> None:
+    def _decide_possibly_executed(self, intent: Intent, decisions: Decisions) -> None:
         known = self._run.forgotten
         if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
-        elif known is None or not known.has_read_all_for(intent):
+        elif known is None or not known.can_decide_create(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
-        elif (target_id := known.claim(intent)) is None:
+        elif (target_id := known.claim_created_id(intent)) is None:
             self._run.queue.put(SendTask(intent))
         else:
             intent.target_id = target_id
@@ -99,14 +99,14 @@ class OutcomePolicy:
     def _is_conditional(self, intent: Intent) -> bool:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
-    def resume(self, intent: Intent, decisions: Decisions) -> None:
+    def resume_intent(self, intent: Intent, decisions: Decisions) -> None:
         with self._settled_if_author_code_fails(
             intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
         ):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
             elif self._may_be_executed_since_backup(intent):
-                self._admit_possibly_executed(intent, decisions)
+                self._decide_possibly_executed(intent, decisions)
             else:
                 self._resume_sent(intent, decisions, intent.first_sent_at)
 
@@ -123,7 +123,7 @@ class OutcomePolicy:
         if was_sent and not (is_taken and stored.destination == self._target.destination(stored.resource)):
             message = f"may have been handed over to {stored.destination}, and the config has another place now"
             for intent in intents:
-                decisions.explain_doubt(intent, Outcome("in_doubt", message), at=self._clock.now())
+                decisions.record_doubt_reason(intent, Outcome("in_doubt", message), at=self._clock.now())
                 decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
             return
         tasks = [SendTask(intent, retry_state=RetryState(ambiguous=was_sent), is_staged=was_sent) for intent in intents]
@@ -133,10 +133,10 @@ class OutcomePolicy:
 
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
-        if intent.http_status == outcomes.ACCEPTED:
+        if intent.http_status == answer_outcomes.ACCEPTED:
             self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
-        rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
+        rule = in_doubt_rules.sent_intent_rule(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         changed = self._changed_request(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
@@ -163,7 +163,7 @@ class OutcomePolicy:
         elif intent.operation != "create" and self._changed_request(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
-            self.admit(intent, decisions)
+            self.queue_new_intent(intent, decisions)
 
     def _changed_request(self, intent: Intent) -> Request | None:
         """Return the request that the target makes of *intent* now, if its config or code has changed; else None."""
@@ -177,14 +177,14 @@ class OutcomePolicy:
             return True
         rule: Rule | None = None
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
-            rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
+            rule = in_doubt_rules.sent_intent_rule(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
         self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
         return False
 
-    def leave_all_queued(self) -> list[Intent]:
+    def leave_queued_to_next_run(self) -> list[Intent]:
         left = self._run.queue.remove_tasks()
         for task in left:
             self._run.leave_to_next_run(task)
@@ -198,7 +198,7 @@ class OutcomePolicy:
         self._run.stop_with(error)
         self._run.queue.put(task)
 
-    def leave_out_batch(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
+    def leave_batch_to_next_run(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
         """Leave out a stored batch whose place takes nothing, and all others of its resource.
 
         If only its name is taken, the others go on.
@@ -208,7 +208,7 @@ class OutcomePolicy:
             self._run.blocked.add(tasks[0].intent.resource)
             tasks = [*tasks, *self._run.queue.remove_tasks(tasks[0].intent.resource)]
         for task in tasks:
-            self._retries.leave_out(task, Outcome("unavailable", error.message), decisions)
+            self._retries.leave_to_next_run(task, Outcome("unavailable", error.message), decisions)
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
@@ -287,14 +287,14 @@ class OutcomePolicy:
                     RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
                 )
         if batch in self._not_finished:
-            self._retries.leave_out(task, outcome, decisions)
+            self._retries.leave_to_next_run(task, outcome, decisions)
         else:
             self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
     def _look_up_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
         intent = task.intent
-        intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = outcomes.ACCEPTED, True, True
+        intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = answer_outcomes.ACCEPTED, True, True
         if not self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._look_up_results.leave_in_doubt(task, ONLY_ACCEPTED, decisions)
             return
@@ -319,7 +319,7 @@ class OutcomePolicy:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
-            self._settle_failed(intent, outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous)
+            self._settle_failed(intent, answer_outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
         if self._may_be_executed_since_backup(intent):
@@ -327,7 +327,7 @@ class OutcomePolicy:
         kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
         reason = None if ambiguous else outcome.reason or "target_failed"
         if ambiguous and intent.id:
-            decisions.explain_doubt(intent, outcome, at=self._clock.now())
+            decisions.record_doubt_reason(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -366,7 +366,7 @@ class OutcomePolicy:
             case "changed" if self._is_plain_create(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._decide_refused(task, refused, decisions)
-            case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
+            case "changed" if task.intent.only_unchanged == "record" and not self._may_be_own_change(task):
                 self._look_up_results.reject_changed(task, decisions)
             case "changed":
                 self._run.queue.put(structs.replace(task, purpose="look_up"))
@@ -382,14 +382,14 @@ class OutcomePolicy:
         looks_up_first = self._target.resources[intent.resource].endpoint.looks_up_first
         return intent.operation == "create" and "create" not in looks_up_first
 
-    def _may_be_ours(self, task: SendTask) -> bool:
+    def _may_be_own_change(self, task: SendTask) -> bool:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
     def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
-            self._look_up_gone(task, outcome, decisions)
+            self._look_up_gone_record(task, outcome, decisions)
         elif intent.operation == "update" and is_gone:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
@@ -399,7 +399,7 @@ class OutcomePolicy:
         elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
             self._reject_or_stop(task, outcome, decisions)
 
-    def _look_up_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
@@ -431,4 +431,4 @@ class OutcomePolicy:
             return
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_with(concerns_all)
-        self._retries.leave_out(task, outcome, decisions)
+        self._retries.leave_to_next_run(task, outcome, decisions)

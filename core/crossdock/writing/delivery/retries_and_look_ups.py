@@ -18,18 +18,18 @@ from crossdock.state import Intent
 from crossdock.values.records import Reason
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
-from crossdock.writing.delivery.operations import (
-    changed_by_others,
-    create_after_look_up,
+from crossdock.writing.delivery.operations_and_intents import (
+    create_intent_after_look_up,
+    intent_after_look_up,
+    is_take_over,
+    member_changed_by_others,
     payload_after,
-    successor_after_look_up,
-    takes_over,
 )
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.payload_comparison import holds
+from crossdock.writing.delivery.state_writer import Decisions
+from crossdock.writing.targets.answer_outcomes import Outcome
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
 THROTTLED = 429
@@ -67,7 +67,7 @@ class Retries:
         if is_alone:  # otherwise one wrong record may be why all of them failed
             retry_state.record_failure(self._clock.monotonic(), outcome.status)
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
-            self.leave_out(task, outcome, decisions)
+            self.leave_to_next_run(task, outcome, decisions)
             return
         may_be_its_own = outcome.kind == "in_doubt" or outcome.status == THROTTLED  # in a result
         may_be_its_own = may_be_its_own and task.stored is None  # a file has the fate of all of its records
@@ -95,7 +95,7 @@ class Retries:
             intent.status, intent.first_sent_at = "pending", None
             decisions.moved.append(intent)
         elif task.purpose == "send" and task.stored is None:
-            rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now() + timedelta(seconds=pause_s))
+            rule = in_doubt_rules.sent_intent_rule(intent, self._target, self._clock.now() + timedelta(seconds=pause_s))
             if rule == "park":
                 decisions.settle("in_doubt", intent, outcome)
                 return
@@ -108,7 +108,7 @@ class Retries:
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
         if outcome.kind == "answered" and may_leave_out and not self._has_failed_too_long():
             self._left_out += 1
-            self.leave_out(task, Outcome("in_doubt", _with_status("fails repeatedly", last)), decisions)
+            self.leave_to_next_run(task, Outcome("in_doubt", _message_with_status("fails repeatedly", last)), decisions)
             return
         if outcome.kind != "answered":
             breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
@@ -119,7 +119,7 @@ class Retries:
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
-    def leave_out(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def leave_to_next_run(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         self._run.leave_to_next_run(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
@@ -127,7 +127,7 @@ class Retries:
         if not self._is_hopeless(retry_state):
             return
         attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
-        message = f"{_with_status(outcome.message, outcome.status)} ({attempts} attempts)"
+        message = f"{_message_with_status(outcome.message, outcome.status)} ({attempts} attempts)"
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
             self._run.stop_with(PostponedError(message))
         hint = "nothing was lost; run again when it answers"
@@ -156,7 +156,7 @@ def _reduce_batch_size(task: SendTask) -> None:
         task.batch_limit, task.batch_size = max(1, task.batch_size // SMALLER), 1
 
 
-def _with_status(message: str, status: int | None) -> str:
+def _message_with_status(message: str, status: int | None) -> str:
     return message if status is None or f"HTTP {status}" in message else f"{message}: HTTP {status}"
 
 
@@ -209,7 +209,7 @@ class LookUpResults:
                 self.decide_removed(task, outcome, decisions)
 
     def decide_found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        if self._decide_if_of_others(task, outcome, decisions):
+        if self._decide_if_made_by_others(task, outcome, decisions):
             return
         assert outcome.held is not None
         intent, ours = task.intent, task.retry_state.ambiguous
@@ -222,7 +222,7 @@ class LookUpResults:
         if (lost := self._rejection_of_lost_match(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
-        successor = successor_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
+        successor = intent_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
@@ -235,14 +235,14 @@ class LookUpResults:
             return
         self._replace_intent(intent, successor, decisions)
 
-    def _decide_if_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+    def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
         """Decide about an existing record that may not be ours; otherwise return False."""
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
         takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
         may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
         if task.retry_state.conflict is not None and not self.may_exist_already(task):
-            self._decide_unexpected(task, outcome, decisions)
+            self._decide_unexpected_record(task, outcome, decisions)
         elif may_be_ours and in_doubt_rules.shows_other_content(intent, outcome.held, self._target):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
             self.leave_in_doubt(task, message, decisions)
@@ -252,7 +252,7 @@ class LookUpResults:
 
     def _rejection_of_lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
-        if member is None or not takes_over(intent, self._target):
+        if member is None or not is_take_over(intent, self._target):
             return None
         if held.get(member) == payload_after(intent).get(member):
             return None
@@ -263,10 +263,12 @@ class LookUpResults:
         """Return the rejection of an operation that must not overwrite what others have changed, or None."""
         is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
         before = None if intent.before is None else self._target.resources[intent.resource].comparable(intent.before)
-        if intent.only_unchanged and (not holds(held, before) or (is_newer and intent.only_unchanged == "record")):
+        if intent.only_unchanged and (
+            not has_wanted_members(held, before) or (is_newer and intent.only_unchanged == "record")
+        ):
             return _CHANGED
         is_rejecting = intent.identity.stream in self._run.rules.rejecting
-        if is_rejecting and (change := changed_by_others(intent, held, self._target)):
+        if is_rejecting and (change := member_changed_by_others(intent, held, self._target)):
             member, message = change
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
@@ -298,14 +300,14 @@ class LookUpResults:
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
-            self._create_after_look_up(intent, outcome.held or {}, decisions)
+            self._create_intent_after_look_up(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
             self._run.queue.put(structs.replace(task, purpose="send"))
 
-    def _create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
+    def _create_intent_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
         try:
-            successor = create_after_look_up(intent, self._target, held)
+            successor = create_intent_after_look_up(intent, self._target, held)
         except RecordError as error:
             refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
             decisions.settle("rejected", intent, refused)
@@ -332,11 +334,11 @@ class LookUpResults:
         else:
             decisions.settle("rejected", task.intent, conflict)
 
-    def _decide_unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)
-        if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):
+        if not in_doubt_rules.is_made_by_others(task.intent, outcome.held, self._target, member):
             self._stop_for_forgotten_records(task, decisions)
             return
         self._others += 1
@@ -352,4 +354,4 @@ class LookUpResults:
         self._run.stop_with(
             in_doubt_rules.forgotten_records_error(task.intent, self._target, matches=matches, others=others)
         )
-        self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)
+        self._retries.leave_to_next_run(task, Outcome("unavailable", "already exists"), decisions)

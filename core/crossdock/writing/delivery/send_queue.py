@@ -16,7 +16,7 @@ from crossdock.state import Intent
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
-from crossdock.writing.delivery.operations import payload_in_batch
+from crossdock.writing.delivery.operations_and_intents import payload_in_batch
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
@@ -82,11 +82,11 @@ class SendQueue:
         if not task.is_led:
             self._held.append(task)
 
-    def release(self, but: AbstractSet[str] = frozenset()) -> None:
+    def release_held_back(self, but: AbstractSet[str] = frozenset()) -> None:
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
-    def take(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
+    def take_batches(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
         """Take the operations of at most *number* requests. *only_full* leaves those that others could still join."""
         taken, left = list[list[SendTask]](), list[list[SendTask]]()
         if only_full and len(self._ready) < self._too_few * MORE:
@@ -147,7 +147,7 @@ class SendQueue:
         return most if task.batch_limit is None else min(most, task.batch_limit)
 
     def put_back(self, batches: Sequence[Sequence[SendTask]]) -> None:
-        """Put back what `take` has taken, at its place."""
+        """Put back what `take_batches` has taken, at its place."""
         for batch in reversed(batches):
             self._ready.extendleft(task for task in reversed(batch) if not task.is_led)
 
@@ -182,12 +182,12 @@ class SendQueue:
         return not self._ready and bool(self._delayed) and all(each.task.is_pending for each in self._delayed)
 
     @property
-    def wants_more(self) -> bool:
+    def needs_more_operations(self) -> bool:
         """Whether few are ready, and no outage delays the rest. Failing records must not block the others."""
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)
 
-    def make_due_ready(self) -> int:
+    def move_due_to_ready(self) -> int:
         """Make retries ready whose pause is over and that the budget allows, and count the ready tasks."""
         now, due = self._clock.monotonic(), list[SendTask]()
         while (
@@ -201,7 +201,7 @@ class SendQueue:
         self._ready.extendleft(reversed(due))
         return len(self._ready)
 
-    def seconds_to_next(self, now: float) -> float:
+    def seconds_to_next_task(self, now: float) -> float:
         """Return the seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
         if not self._delayed:
             return 0.0

@@ -18,15 +18,15 @@ from uuid import uuid4
 from msgspec import Struct, field, structs
 
 from crossdock.errors import RecordError
-from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.request_allowance import Token
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope, StoredBatch
-from crossdock.values.author_code import AUTH, AuthorCodeError, guarded
-from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors
+from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
     HAND_OVER,
     HAND_OVER_AGAIN,
@@ -34,7 +34,7 @@ from crossdock.writing.targets.target import (
     Client,
     Request,
     Target,
-    unknown_name,
+    unused_external_id,
 )
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Senders:
         self._filtered: set[str] = set()  # resources whose look-up by name was verified in this run
         self._verifying = threading.Lock()
 
-    def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+    def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         """Send *batches*, which *in_flight* includes."""
         while len(self._threads) < min(in_flight, self._limit):
             thread = threading.Thread(target=self._send_until_closed, name=f"sender-{len(self._threads)}", daemon=True)
@@ -187,21 +187,24 @@ class Senders:
             answer, judged = self._send_and_interpret(client, batch)
             limit = self._target.limit(answer)
             is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
-            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._outcome_of_each_task(batch, judged)
+            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._masked_outcome_by_task(batch, judged)
             _mark_deciding_task(batch, each)
             return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(
-                batch, self._outcome_of_each_task(batch, outcomes.of_failure(error, harmless=task.purpose != "send"))
+                batch,
+                self._masked_outcome_by_task(
+                    batch, answer_outcomes.outcome_of_failure(error, harmless=task.purpose != "send")
+                ),
             )
         except (AuthorCodeError, RecordError) as error:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
-            outcome = replace(outcomes.rejected_by_author_code(error), kind="undecided" if is_sent else "unmade")
-            return SendResult(batch, self._outcome_of_each_task(batch, outcome))
+            outcome = replace(answer_outcomes.rejected_by_author_code(error), kind="undecided" if is_sent else "unmade")
+            return SendResult(batch, self._masked_outcome_by_task(batch, outcome))
 
-    def _outcome_of_each_task(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
+    def _masked_outcome_by_task(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
         intents = [task.intent for task in batch.tasks]
         if isinstance(told, Outcome):  # it may show what any of them has
             return [self._masks.masked_outcome(intents, told)] * len(intents)
@@ -218,7 +221,7 @@ class Senders:
             if failed is not None:
                 return failed
         answer = self._send_request(client, batch)
-        judged = _interpreted(lambda: self._outcome_of_answer(batch, answer), answer)
+        judged = _interpret_answer(lambda: self._outcome_of_answer(batch, answer), answer)
         is_gone = isinstance(judged, Outcome) and judged.kind == "absent" and answer.status in GONE
         if (
             is_gone
@@ -243,9 +246,9 @@ class Senders:
     def _verify_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
-        name = unknown_name(target, resource)
+        name = unused_external_id(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
-        outcome = _interpreted(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
+        outcome = _interpret_answer(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
@@ -270,45 +273,45 @@ class Senders:
                 told = target.batch_outcomes(intent.resource, answer, expected)
                 if isinstance(told, Outcome) or self._counts_accepted_as_delivered(intent):
                     return told
-                return [outcomes.pending_if_accepted(each, each.status) for each in told]
+                return [answer_outcomes.pending_if_accepted(each, each.status) for each in told]
             case "send":
                 told = target.outcome(intent.resource, answer, self._expected_record(intent))
                 return (
                     told
                     if self._counts_accepted_as_delivered(intent)
-                    else outcomes.pending_if_accepted(told, answer.status)
+                    else answer_outcomes.pending_if_accepted(told, answer.status)
                 )
             case "look_up":
-                wanted = ExpectedRecord(target_id=intent.target_id, name=self._expected_name(intent))
-                return outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
+                wanted = ExpectedRecord(target_id=intent.target_id, name=self._expected_external_id(intent))
+                return answer_outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
             case "stage":
-                return outcomes.of_stage(answer)
+                return answer_outcomes.outcome_of_stage(answer)
             case "ping":
-                return outcomes.of_ping(answer)
+                return answer_outcomes.outcome_of_ping(answer)
 
     def _counts_accepted_as_delivered(self, intent: Intent) -> bool:
         """Return whether a request that the target has only accepted counts as delivered."""
         return self._target.resources[intent.resource].endpoint.accepted
 
     def _expected_record(self, intent: Intent) -> ExpectedRecord:
-        return ExpectedRecord(intent.path, intent.target_id, self._name_after(intent))
+        return ExpectedRecord(intent.path, intent.target_id, self._external_id_after(intent))
 
-    def _expected_name(self, intent: Intent) -> str | None:
+    def _expected_external_id(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""
         target, before = self._target, intent.before
         if before is None:
-            return self._own_name(intent) if intent.operation == "create" else None
+            return self._own_external_id(intent) if intent.operation == "create" else None
         held = target.name_in(intent.resource, before)
         changes = intent.operation == "update" and target.name_in(intent.resource, payload_after(intent)) != held
         return None if changes else held
 
-    def _name_after(self, intent: Intent) -> str | None:
+    def _external_id_after(self, intent: Intent) -> str | None:
         """Return the external id that the record has after *intent*. An undo restores the record's earlier one."""
         if intent.operation != "update" or intent.scope.is_contribution:
-            return self._own_name(intent)
+            return self._own_external_id(intent)
         return self._target.name_in(intent.resource, payload_after(intent))
 
-    def _own_name(self, intent: Intent) -> str | None:
+    def _own_external_id(self, intent: Intent) -> str | None:
         if intent.scope.is_contribution:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
@@ -331,7 +334,7 @@ class Senders:
                     client, intent.resource, requests[0], intent.idempotency_key, intent.if_match, batch.may_leave
                 )
             case "look_up":
-                request = target.look_up(intent.resource, self._expected_name(intent), intent.target_id)
+                request = target.look_up(intent.resource, self._expected_external_id(intent), intent.target_id)
                 return target.send(client, intent.resource, request)
             case _:
                 return target.send(client, intent.resource, target.ping(intent.resource))
@@ -359,7 +362,7 @@ def _mark_deciding_task(batch: SendBatch, told: Sequence[Outcome]) -> None:
         task.is_first = number == first
 
 
-def _interpreted(read: Callable[[], T], answer: Answer) -> T | Outcome:
+def _interpret_answer(read: Callable[[], T], answer: Answer) -> T | Outcome:
     """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
     try:
         return read()
@@ -368,7 +371,7 @@ def _interpreted(read: Callable[[], T], answer: Answer) -> T | Outcome:
 
 
 def _close_client(client: Client) -> None:
-    with suppress(Exception), guarded("close", None, code=client):  # of any author: everything was sent
+    with suppress(Exception), convert_author_errors("close", None, code=client):  # of any author: everything was sent
         client.close()
 
 
@@ -396,12 +399,12 @@ class PersonalDataMasks:
             for name in self.personal_members(intent.identity.stream, intent.scope)
             for payload in (intent.before or {}, payload_after(intent))
         ]
-        texts = [text.casefold() for text in _texts(values)]
-        pointer = outcome.pointer and _masked(outcome.pointer, texts)[:MAX_POINTER]
-        return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
+        texts = [text.casefold() for text in _texts_in_value(values)]
+        pointer = outcome.pointer and _masked_message(outcome.pointer, texts)[:MAX_POINTER]
+        return replace(outcome, message=_masked_message(outcome.message, texts)[:SHOWN], pointer=pointer)
 
 
-def _masked(message: str, texts: list[str]) -> str:
+def _masked_message(message: str, texts: list[str]) -> str:
     words = {word for text in texts for word in _TOKEN.findall(text)}
 
     def mask(found: re.Match[str]) -> str:
@@ -412,9 +415,9 @@ def _masked(message: str, texts: list[str]) -> str:
     return _TOKEN.sub(mask, message) if texts else message
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts_in_value(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _texts_in_value(inner)

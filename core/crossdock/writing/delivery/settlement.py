@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.in_doubt_rules import MAY_BE_RESTORED, StateDoubts
-from crossdock.writing.delivery.operations import payload_after, payload_bytes_after
-from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
+from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
+from crossdock.writing.targets.answer_outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
 
 
@@ -66,9 +66,9 @@ def write(
         item.intent for item in taken if item.intent.step != "open"
     )  # otherwise a step is to come
     for stream, key_hashes in through.items():
-        tx.dead_letters.clear(stream, key_hashes)
+        tx.dead_letters.remove_records(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_key_hashes_by_stream(dead_letters).items()):
-        tx.waiting_records.clear(stream, key_hashes)
+        tx.waiting_records.remove_records(stream, key_hashes)
 
 
 def clear_payloads_of_changed_records(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
@@ -82,7 +82,7 @@ def clear_payloads_of_changed_records(tx: Transaction, settled: Sequence[Settlem
         for also in target.also_changes(item.intent.resource, payload_after(item.intent))
     }
     for resource, beginning in sorted(changed):
-        tx.bindings.clear_payloads(target.name, resource, beginning)
+        tx.bindings.clear_payloads_by_key_prefix(target.name, resource, beginning)
 
 
 def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
@@ -95,7 +95,9 @@ def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *,
     for (target, resource), each in found.items():
         owners = {
             target_id: (namespace, key_hash, key)
-            for target_id, namespace, key_hash, key in tx.bindings.owners(target, resource, [name for name, _ in each])
+            for target_id, namespace, key_hash, key in tx.bindings.records_of_target_ids(
+                target, resource, [name for name, _ in each]
+            )
         }
         for target_id, intent in each:
             own = intent.scope.namespace, intent.identity.key_hash, intent.identity.key
@@ -131,8 +133,8 @@ def _write_bindings(
     ]
     tx.bindings.put_accepted(accepted, run_id=run_id, at=at)
     for scope, key_hashes in _created_key_hashes(delivered).items():
-        tx.bindings.remap_contributions(scope, key_hashes)
-    tx.bindings.renew_versions([each for each in accepted if each.scope.is_contribution])
+        tx.bindings.clear_contribution_fingerprints(scope, key_hashes)
+    tx.bindings.store_record_versions([each for each in accepted if each.scope.is_contribution])
     if unverified:
         for item in delivered:
             if item.intent.operation != "delete" and not item.intent.before:

@@ -17,14 +17,14 @@ from pydantic_core import PydanticCustomError, core_schema
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, differs_from_default, finding_at
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, finding_about_key
 from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import TimeFormat
 from crossdock.values.time_zones import check_zone_name
 from crossdock.writing.files.content_interface import OPERATIONS, FileOperation
 from crossdock.writing.files.named_values import OPERATION, NamedValues, invalid_value_error
-from crossdock.writing.files.written_values import (
+from crossdock.writing.files.number_and_time_texts import (
     UNIX,
     NumberNotation,
     WrittenSign,
@@ -115,7 +115,7 @@ class Cell(ConfigModel):
         return {**handler(schema), "type": ["object", "string"]} if cls is Cell else handler(schema)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_cell_options(self) -> Self:
         given = [name for name in _SOURCES if self._source_value(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
@@ -137,13 +137,13 @@ class Cell(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise finding_at((name,), problem)
+                raise finding_about_key((name,), problem)
         if self.as_ is not None and source not in {"from", "sum"}:
-            raise finding_at(("as",), "needs from or sum")
-        if source == "sum" and self.shown_as not in _NUMERIC:
-            raise finding_at(("as",), "a sum is a decimal or an integer")
+            raise finding_about_key(("as",), "needs from or sum")
+        if source == "sum" and self.value_type not in _NUMERIC:
+            raise finding_about_key(("as",), "a sum is a decimal or an integer")
         if self.cut and (self.max_characters is None or number):
-            raise finding_at(("cut",), "needs max_length, and is for texts: a number is never cut")
+            raise finding_about_key(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
     def _source_value(self, name: str) -> str | None:
@@ -152,10 +152,10 @@ class Cell(ConfigModel):
 
     @property
     def is_number(self) -> bool:
-        return self.shown_as in _NUMERIC
+        return self.value_type in _NUMERIC
 
     @property
-    def shown_as(self) -> As:
+    def value_type(self) -> As:
         if self.count is not None:
             return "integer"
         return self.as_ or ("text" if self.sum is None else "decimal")
@@ -174,10 +174,10 @@ class Cell(ConfigModel):
         elif self.from_ is not None:
             yield self.from_
 
-    def unknown_names(self, scope: NamedValues, *, required: bool) -> Iterator[str]:
+    def names_lacking_in_scope(self, scope: NamedValues, *, required: bool) -> Iterator[str]:
         """Yield what it shows, adds up or counts and *scope* has not; with *required*, only what must have a value."""
         for name in self._required_names() if required else self.member_names():
-            if not scope.has(name):
+            if not scope.has_value(name):
                 yield name
         summed = self.sum or self.count
         if summed is not None and any(value is MISSING for value, _ in scope.all_values_at(summed)):
@@ -218,7 +218,7 @@ class Cell(ConfigModel):
         if self.is_number:
             number = self.number(scope)[0] if self._is_plain_number else None
             return self.text(scope, notation)[0] or MISSING if number is None else number
-        if (path := self._whole_member) is not None:
+        if (path := self._member_shown_unchanged) is not None:
             found = scope.value_and_place(path)[0]
             if not _is_empty(found) and not isinstance(found, str | datetime):
                 return found
@@ -229,7 +229,7 @@ class Cell(ConfigModel):
         return all(getattr(self, name) is None for name in ("decimal_mark", "places", "decimals", "digits", "sign"))
 
     @property
-    def _whole_member(self) -> str | None:
+    def _member_shown_unchanged(self) -> str | None:
         """The member that is shown as it is."""
         if self.template is not None:
             hole = _PLACEHOLDER.fullmatch(self.template)
@@ -246,7 +246,7 @@ class Cell(ConfigModel):
         if self.sum is not None:
             return self._sum(scope), self.sum
         if self.count is not None:
-            return Decimal(sum(self._count_of_value(*each) for each in scope.all_values_at(self.count))), self.count
+            return Decimal(sum(self._one_if_present(*each) for each in scope.all_values_at(self.count))), self.count
         value, place = scope.value_and_place(self.from_ or "")
         return (None if self._is_defaulted(value, place) else self._exact_number(value, place)), place
 
@@ -274,7 +274,7 @@ class Cell(ConfigModel):
         return True
 
     def _value_text(self, value: Any, place: str) -> str:
-        match self.shown_as:
+        match self.value_type:
             case "date":
                 return self._time_text(value if isinstance(value, date) else _parsed_day(value, place), place)
             case "instant":
@@ -299,7 +299,7 @@ class Cell(ConfigModel):
 
     def _time_text(self, at: date, place: str) -> str:
         if self.format is None:
-            return _iso(at) if self.as_ == "instant" or not isinstance(at, datetime) else at.date().isoformat()
+            return _iso_text(at) if self.as_ == "instant" or not isinstance(at, datetime) else at.date().isoformat()
         try:
             return time_text(at, self.format)
         except ValueError as error:
@@ -326,7 +326,7 @@ class Cell(ConfigModel):
             number = exact_number(value)
         except ValueError as error:
             raise invalid_value_error(str(error), place) from None
-        if self.shown_as == "integer" and number != number.to_integral_value():
+        if self.value_type == "integer" and number != number.to_integral_value():
             raise invalid_value_error("is not a whole number", place)
         return number
 
@@ -337,7 +337,7 @@ class Cell(ConfigModel):
             raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 
     @staticmethod
-    def _count_of_value(value: Any, place: str) -> int:
+    def _one_if_present(value: Any, place: str) -> int:
         if value is MISSING or value is None:
             raise _missing_value_error(place)
         return 1
@@ -358,7 +358,7 @@ def plain_text(value: Any, place: str) -> str:
         case str():
             return value
         case datetime():
-            return _iso(value)
+            return _iso_text(value)
         case bool() | int() | Decimal():
             try:
                 return exact_json.dumps(value).decode()
@@ -369,7 +369,7 @@ def plain_text(value: Any, place: str) -> str:
     )
 
 
-def _iso(at: date) -> str:
+def _iso_text(at: date) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
@@ -383,13 +383,13 @@ def _missing_value_error(place: str) -> RecordError:
 
 def _parsed_day(value: Any, place: str) -> date:
     try:
-        return TimeFormat().day(plain_text(value, place), place)
+        return TimeFormat().parse_day(plain_text(value, place), place)
     except RecordError as error:
         raise invalid_value_error(error.message, place) from None
 
 
 def _parsed_instant(value: Any, place: str) -> datetime:
     try:
-        return TimeFormat().instant(plain_text(value, place), place).astimezone(UTC)
+        return TimeFormat().parse_instant(plain_text(value, place), place).astimezone(UTC)
     except RecordError as error:
         raise invalid_value_error(error.message, place) from None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from crossdock.values.config_models import ConfigModel
+from crossdock.values.config_base_types import ConfigModel
 
 FileOperation = Literal["create", "update", "delete"]
 OPERATIONS: tuple[FileOperation, ...] = ("create", "update", "delete")
@@ -51,11 +51,11 @@ class FileContent(ConfigModel, ABC):
 
     @property
     @abstractmethod
-    def operations(self) -> frozenset[FileOperation]:
+    def expressible_operations(self) -> frozenset[FileOperation]:
         """The operations that the declaration can express."""
 
     @abstractmethod
-    def check(self, record: FileRecord) -> None:
+    def check_record(self, record: FileRecord) -> None:
         """Raise RecordError if *record* cannot be written.
 
         The reason is ``changed_after_delivery`` for an update or a delete that the file cannot express, and
@@ -63,16 +63,16 @@ class FileContent(ConfigModel, ABC):
         """
 
     @abstractmethod
-    def unknown_names(self, record: FileRecord) -> Sequence[str]:
+    def names_lacking_in_record(self, record: FileRecord) -> Sequence[str]:
         """Return the names that it shows and that *record*, with every member and one element in each list, has not.
 
         A ready declaration may show members that a record need not have: of these only the required ones count.
         """
 
     @abstractmethod
-    def content(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def file_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         """Return the bytes of the file: the same ones for the same arguments.
 
         Raises RefusedError if something that no record alone decides does not fit, such as a total in its column. Every
-        record has passed `check`.
+        record has passed `check_record`.
         """

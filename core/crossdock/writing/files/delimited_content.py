@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.delimited_layout import Delimiter
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
 from crossdock.writing.files.named_values import NamedValues, invalid_value_error
@@ -26,14 +26,14 @@ class DelimitedRow(RowPart):
     columns: Annotated[Mapping[str, Cell], Field(min_length=1)] | None = None
     """The columns by name, in their order."""
 
-    def own_values(self) -> Iterator[Cell]:
+    def cells_and_parts(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
 
-    def names(self) -> Iterator[tuple[str, ...]]:
+    def column_names_by_row(self) -> Iterator[tuple[str, ...]]:
         if self.columns is not None:
             yield tuple(self.columns)
-        for row in self.inner:
-            yield from row.names()
+        for row in self.inner_rows:
+            yield from row.column_names_by_row()
 
 
 class DelimitedContent(FramedContent[DelimitedRow]):
@@ -51,7 +51,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     """Whether a row with the names of the columns precedes those of the records, which then have the same columns."""
     line_end: Literal["lf", "crlf"] = "lf"
     """What ends each line, with the last one: LF or CRLF."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16."""
     bom: bool = False
     """Whether the file begins with a byte order mark, as some programs expect of UTF-8."""
@@ -59,29 +59,31 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     """The decimal mark of numbers that declare none of their own."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         if self.quote in self.delimiter:
-            raise finding_at(("delimiter",), "must not contain the quote")
+            raise finding_about_key(("delimiter",), "must not contain the quote")
         if self.column_names:
-            rows = [row for operation in OPERATIONS for row in self.rows_of(operation)]
-            names = [found for row in rows for found in row.names()]
+            rows = [row for operation in OPERATIONS for row in self.declared_rows_for_operation(operation)]
+            names = [found for row in rows for found in row.column_names_by_row()]
             if any(each != names[0] for each in names):
-                raise finding_at(("column_names",), "is for rows with the same columns: declare column_names: false")
+                raise finding_about_key(
+                    ("column_names",), "is for rows with the same columns: declare column_names: false"
+                )
             try:
                 check_column_names(names[0])
             except ValueError as error:
-                raise finding_at(("rows",), str(error)) from None
+                raise finding_about_key(("rows",), str(error)) from None
         return self
 
     def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.all_rows(records, facts)
         lines = [self._line(row, scope) for row, scope in header]
         if self.column_names:
-            names = rows[0][0].columns if rows else next(self.rows[0].names())
-            lines.append(self._joined((name, f"the column name {name!r}") for name in names or ()))
+            names = rows[0][0].columns if rows else next(self.rows[0].column_names_by_row())
+            lines.append(self._joined_fields((name, f"the column name {name!r}") for name in names or ()))
         lines += [self._line(row, scope) for row, scope in [*rows, *trailer]]
         end = line_end_text(self.line_end)
-        return self._encoder.bytes_of("".join(line + end for line in lines))
+        return self._encoder.encode("".join(line + end for line in lines))
 
     @property
     def _encoder(self) -> TextEncoder:
@@ -89,22 +91,22 @@ class DelimitedContent(FramedContent[DelimitedRow]):
 
     def _line(self, row: DelimitedRow, scope: NamedValues) -> str:
         notation = NumberDefaults(self.decimal_mark, self.encoding)
-        return self._joined(cell.text(scope, notation) for cell in (row.columns or {}).values())
+        return self._joined_fields(cell.text(scope, notation) for cell in (row.columns or {}).values())
 
-    def _joined(self, cells: Iterator[tuple[str, str]]) -> str:
-        fields = [self._field(text, place) for text, place in cells]
+    def _joined_fields(self, cells: Iterator[tuple[str, str]]) -> str:
+        fields = [self._quoted_field(text, place) for text, place in cells]
         if fields == [""]:
             if self.quoting == "none":
                 raise invalid_value_error("is the only field of its line and empty, so the line would be blank", "")
             return self.quote * 2
         return self.delimiter.join(fields)
 
-    def _field(self, text: str, place: str) -> str:
+    def _quoted_field(self, text: str, place: str) -> str:
         if self.quoting == "none":
             if any(each in text for each in self.delimiter):
                 raise invalid_value_error("holds the delimiter, and fields are not quoted", place)
-            return self._encoder.check(text, place)
-        self._encoder.check(text, place, line_breaks=True)
+            return self._encoder.check_characters(text, place)
+        self._encoder.check_characters(text, place, line_breaks=True)
         marks = {*self.delimiter, self.quote, "\n", "\r", "\t"}
         if self.quoting == "all" or not marks.isdisjoint(text) or text != text.strip():
             return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"

@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, ready_layout_named
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.named_values import NamedValues, invalid_value_error
@@ -58,9 +58,9 @@ class EdiRow(RowPart):
         return {**handler(schema), "type": ["object", "array"], "minItems": 1, "maxItems": MAX_ELEMENTS}
 
     @model_validator(mode="after")
-    def _begins_with_tag(self) -> Self:
+    def _check_segment_tag(self) -> Self:
         if self.segment is not None and self.tag is None:
-            raise finding_at(("segment",), "begins with a tag of two or three capital letters and digits")
+            raise finding_about_key(("segment",), "begins with a tag of two or three capital letters and digits")
         return self
 
     @property
@@ -69,7 +69,7 @@ class EdiRow(RowPart):
         text = first.template if isinstance(first, Cell) else None
         return text if text is not None and SEGMENT_TAG.fullmatch(text) else None
 
-    def own_values(self) -> Iterator[Cell]:
+    def cells_and_parts(self) -> Iterator[Cell]:
         for element in self.segment or ():
             yield from (element,) if isinstance(element, Cell) else element
 
@@ -94,17 +94,17 @@ class EdiContent(RowsContent[EdiRow]):
     def _with_ready_layout(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        return {**ready_layout_named(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
+        return {**ready_layout_named(ready_layouts_by_name(), name, cls.model_fields["kind"].annotation), **data}
 
     @property
-    def is_ready(self) -> bool:
+    def has_ready_layout(self) -> bool:
         return self.layout is not None
 
     def segments(
         self, records: Sequence[FileRecord], facts: WrittenFileFacts, notation: NumberDefaults
     ) -> Iterator[list[list[list[str]]]]:
         """Yield the segments of each record: elements of one or more components, escaped and without empty ends."""
-        for rows in self.expanded(records, facts):
+        for rows in self.expanded_rows_by_record(records, facts):
             made = [self._segment(row, scope, notation) for row, scope in rows]
             found = [each for each in made if len(each) > 1]
             if not found:
@@ -118,13 +118,13 @@ class EdiContent(RowsContent[EdiRow]):
             elements.append(without_empty_end([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
         return without_empty_end(elements, [])
 
-    def check_own_texts(self, *keys: str) -> None:
+    def check_envelope_texts(self, *keys: str) -> None:
         """Raise PydanticCustomError at the first of *keys* whose text the interchange cannot have."""
         for key in keys:
             try:
                 self.escaped(getattr(self, key) or "", key)
             except RecordError as error:
-                raise finding_at((key,), error.message) from None
+                raise finding_about_key((key,), error.message) from None
 
     @abstractmethod
     def escaped(self, text: str, place: str) -> str:
@@ -138,6 +138,6 @@ def without_empty_end(parts: list[Any], empty: Any) -> list[Any]:
 
 
 @cache
-def ready_contents() -> Mapping[str, Mapping[str, Any]]:
+def ready_layouts_by_name() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready declarations by name: ``x12/940`` is the file ``x12_940.yaml``."""
     return read_layouts(_FOLDER)

@@ -10,14 +10,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import CHARSETS
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator, without_empty_end
 from crossdock.writing.files.named_values import invalid_value_error
+from crossdock.writing.files.number_and_time_texts import time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.written_values import time_text
 
 _LEVEL_A = "A-Z0-9 .,\\-()/='+:?!\"%&*;<>"
 _CHARACTERS = {"UNOA": re.compile(f"[^{_LEVEL_A}]"), "UNOB": re.compile(f"[^{_LEVEL_A}a-z]")}
@@ -58,7 +58,7 @@ class EdifactContent(EdiContent):
     English, ``UNOC`` is Latin-1, ``UNOY`` UTF-8."""
     syntax_version: Literal["1", "2", "3", "4"] = "3"
     """The version of the syntax. In version 4, an asterisk separates repetitions, and is released in texts."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
     """The character encoding by one of Python's names; by default the one of the syntax identifier."""
     una: bool = True
     """Whether UNA, which states the separators, precedes UNB. Without it, they are the usual ones."""
@@ -76,15 +76,15 @@ class EdifactContent(EdiContent):
     """What follows each segment terminator."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         if self.encoding is None and self.syntax not in CHARSETS:
-            raise finding_at(("encoding",), f"give the one of {self.syntax}")
+            raise finding_about_key(("encoding",), f"give the one of {self.syntax}")
         if len(set(self._separators)) < len(self._separators):
             raise ValueError("the separators component, element, release and segment must differ")
         usual = type(self).model_fields
         if not self.una and any(getattr(self, key) != usual[key].default for key in _IN_UNA):
-            raise finding_at(("una",), "states separators that are not the usual ones, so it is needed")
-        self.check_own_texts("sender", "receiver", "application", "agreement")
+            raise finding_about_key(("una",), "states separators that are not the usual ones, so it is needed")
+        self.check_envelope_texts("sender", "receiver", "application", "agreement")
         return self
 
     @cached_property
@@ -103,7 +103,7 @@ class EdifactContent(EdiContent):
     def escaped(self, text: str, place: str) -> str:
         if self.syntax in _CHARACTERS and (odd := _CHARACTERS[self.syntax].search(text)) is not None:
             raise invalid_value_error(f"has the character U+{ord(odd[0]):04X}, which {self.syntax} has not", place)
-        self._encoder.check(text, place)
+        self._encoder.check_characters(text, place)
         return text.translate(self._release_table)
 
     def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
@@ -121,7 +121,7 @@ class EdifactContent(EdiContent):
             lines.append(["UNT", str(len(segments) + 2), reference])
         lines.append(["UNZ", str(len(records)), control])
         end = self.segment + line_end_text(self.line_end)
-        return self._encoder.bytes_of(self._una() + "".join(self.element.join(each) + end for each in lines))
+        return self._encoder.encode(self._una() + "".join(self.element.join(each) + end for each in lines))
 
     def _una(self) -> str:
         if not self.una:
@@ -134,10 +134,10 @@ class EdifactContent(EdiContent):
         day = "%Y%m%d" if self.syntax_version == _FOUR else "%y%m%d"
         header = [
             "UNB",
-            self._joined(self.syntax, self.syntax_version),
-            self._joined(self.escaped(self.sender, "sender"), self.sender_qualifier),
-            self._joined(self.escaped(self.receiver, "receiver"), self.receiver_qualifier),
-            self._joined(time_text(facts.at, day), time_text(facts.at, "%H%M")),
+            self._joined_components(self.syntax, self.syntax_version),
+            self._joined_components(self.escaped(self.sender, "sender"), self.sender_qualifier),
+            self._joined_components(self.escaped(self.receiver, "receiver"), self.receiver_qualifier),
+            self._joined_components(time_text(facts.at, day), time_text(facts.at, "%H%M")),
             str(facts.number),
             "",
             self.escaped(self.application or "", "application"),
@@ -148,7 +148,7 @@ class EdifactContent(EdiContent):
         ]
         return without_empty_end(header, "")
 
-    def _joined(self, first: str, second: str | None) -> str:
+    def _joined_components(self, first: str, second: str | None) -> str:
         return f"{first}{self.component}{second}" if second else first
 
 

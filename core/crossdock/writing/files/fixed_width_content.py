@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
-from crossdock.reading.formats.fixed_width_layout import sorted_by_position
-from crossdock.reading.formats.text_encodings import has_no_shifts, known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
+from crossdock.reading.formats.text_encodings import check_encoding_name, has_no_shift_codes
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.named_values import NamedValues, invalid_value_error
@@ -31,13 +31,13 @@ class WrittenColumn(Cell):
     """The character that fills it up, such as ``0`` for numbers, whose sign then comes before it."""
 
     @model_validator(mode="after")
-    def _fits_column(self) -> Self:
+    def _check_column_options(self) -> Self:
         if self.is_number and self.fill not in {" ", "0"}:
-            raise finding_at(("fill",), "a number is filled up with spaces or zeros")
+            raise finding_about_key(("fill",), "a number is filled up with spaces or zeros")
         if self.is_number and self.padding == "right" and self.fill == "0":
-            raise finding_at(("padding",), "zeros after a number would change it")
+            raise finding_about_key(("padding",), "zeros after a number would change it")
         if self.sign == "leading_overpunch" and self.fill != "0":
-            raise finding_at(("fill",), "is 0 where the first digit has the sign")
+            raise finding_about_key(("fill",), "is 0 where the first digit has the sign")
         return self
 
     @property
@@ -51,8 +51,8 @@ class WrittenColumn(Cell):
     def padded_text(self, scope: NamedValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
         text, place = self._text_in_column(scope, notation)
-        encoder.check(text, place)
-        room = self.length - (len(encoder.bytes_of(text)) if in_bytes else len(text))
+        encoder.check_characters(text, place)
+        room = self.length - (len(encoder.encode(text)) if in_bytes else len(text))
         if room < 0:
             raise invalid_value_error(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
         if room and self.padding == "none":
@@ -87,17 +87,17 @@ class FixedWidthRow(RowPart):
 
     OWN = ("columns",)
 
-    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(sorted_by_position)] | None = (
-        None
-    )
+    columns: (
+        Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(sort_and_refuse_overlaps)] | None
+    ) = None
     """The columns by name; between them are spaces."""
 
     @property
     def end(self) -> int:
         """Where the last column of the longest row ends."""
-        return max([column.end for column in (self.columns or {}).values()] + [row.end for row in self.inner])
+        return max([column.end for column in (self.columns or {}).values()] + [row.end for row in self.inner_rows])
 
-    def own_values(self) -> Iterator[Cell]:
+    def cells_and_parts(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
 
 
@@ -109,17 +109,17 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     """The number of characters of each line, with spaces at its end; by default it ends with its last column."""
     line_end: Literal["lf", "crlf", "nel", "none"] = "lf"
     """What ends each line: LF, CRLF, NEL (U+0085) or nothing, which needs length."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as cp1252 (Windows), cp037 or cp273 (mainframe)."""
     count: Literal["characters", "bytes"] = "characters"
     """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         if self.length is None and self.line_end == "none":
-            raise finding_at(("length",), "lines without ends need it")
-        if self.count == "bytes" and not has_no_shifts(self.encoding):
-            raise finding_at(
+            raise finding_about_key(("length",), "lines without ends need it")
+        if self.count == "bytes" and not has_no_shift_codes(self.encoding):
+            raise finding_about_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         for key, rows in (
@@ -128,14 +128,14 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
         ):  # fmt: skip
             end = max((row.end for row in rows or ()), default=0)
             if self.length is not None and end > self.length:
-                raise finding_at((key,), f"end at position {end}, after the length of {self.length}")
+                raise finding_about_key((key,), f"end at position {end}, after the length of {self.length}")
         return self
 
     def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.all_rows(records, facts)
         end = line_end_text(self.line_end)
         lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
-        return TextEncoder(self.encoding).bytes_of("".join(lines))
+        return TextEncoder(self.encoding).encode("".join(lines))
 
     def _line(self, row: FixedWidthRow, scope: NamedValues) -> str:
         notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.printable import printable_json
 from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
-from crossdock.values.config_models import finding_at
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import MISSING
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -18,7 +18,7 @@ from crossdock.writing.files.named_values import NamedValues, invalid_value_erro
 from crossdock.writing.files.rows import (
     RowPart,
     RowsContent,
-    check_names_no_record,
+    check_cells_name_no_record,
     part_or_cell,
     values_of_all_records,
 )
@@ -43,7 +43,7 @@ class JsonRow(RowPart):
     value: JsonValue | None = None
     """In place of an object: one value, such as ``{from: ""}``, which is the whole payload."""
 
-    def own_values(self) -> Iterator[Cell | RowPart]:
+    def cells_and_parts(self) -> Iterator[Cell | RowPart]:
         yield from (self.object or {}).values() if self.value is None else (self.value,)
 
     def json_value(self, scope: NamedValues) -> Any:
@@ -55,8 +55,8 @@ class JsonRow(RowPart):
 
     def value_in_object(self, scope: NamedValues) -> Any:
         """Return the value of this part of an object, or `MISSING`."""
-        made = [row.json_value(each) for row, each in self.expanded(scope)]
-        if self.each is None and not self.inner:
+        made = [row.json_value(each) for row, each in self.expanded_rows(scope)]
+        if self.each is None and not self.inner_rows:
             return made[0] if made else MISSING
         return [each for each in made if each is not MISSING]
 
@@ -82,7 +82,7 @@ class JsonLinesContent(RowsContent[JsonRow]):
     kind: Literal["json_lines"]
 
     def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
-        rows = [found for each in self.expanded(records, facts) for found in each]
+        rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
         return "".join(f"{json_text(_checked_object(row.json_value(scope)))}\n" for row, scope in rows).encode()
 
 
@@ -105,18 +105,18 @@ class JsonContent(RowsContent[JsonRow]):
         return iter(self.header.values())
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        check_names_no_record("header", iter(self.header.values()))
+    def _check_options(self) -> Self:
+        check_cells_name_no_record("header", iter(self.header.values()))
         paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
                 shorter = min(len(path), len(other))
                 if path[:shorter] == other[:shorter]:
-                    raise finding_at(("header",), "has two members at one place, or one inside of the records")
+                    raise finding_about_key(("header",), "has two members at one place, or one inside of the records")
         return self
 
     def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
-        rows = [found for each in self.expanded(records, facts) for found in each]
+        rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.json_value(each) for row, each in rows]
         if self.records:

@@ -25,7 +25,7 @@ def invalid_value_error(message: str, pointer: str) -> RecordError:
     return RecordError("invalid_draft", message, pointer=pointer)
 
 
-def pointer_of(path: str) -> str:
+def pointer_of_path(path: str) -> str:
     return path if path.startswith("/") or not path else "/" + path.replace(".", "/")
 
 
@@ -48,14 +48,14 @@ class NamedValues(Struct, frozen=True):
         """Return the value at *path*, or `MISSING`, and its place."""
         if path in self.own:
             return self.own[path], path
-        value, place, rest = self._start(path)
-        return (at_path(value, rest) if rest else value), place + pointer_of(rest)
+        value, place, rest = self._start_of_path(path)
+        return (at_path(value, rest) if rest else value), place + pointer_of_path(rest)
 
-    def has(self, path: str) -> bool:
+    def has_value(self, path: str) -> bool:
         """Return whether there is a value at *path*, in whichever element of lists it names by number."""
         return any(self.value_and_place(each)[0] is not MISSING for each in (path, _NUMBER.sub("0", path)))
 
-    def _start(self, path: str) -> tuple[Any, str, str]:
+    def _start_of_path(self, path: str) -> tuple[Any, str, str]:
         name, _, rest = path.partition(".")
         if name in self.elements:
             return *self.elements[name], rest
@@ -71,7 +71,7 @@ class NamedValues(Struct, frozen=True):
         for payload in self.payloads:
             yield from _all_values(payload, path.split("."), "")
 
-    def for_each_element(self, path: str | None, name: str) -> Iterator[NamedValues]:
+    def scopes_of_elements(self, path: str | None, name: str) -> Iterator[NamedValues]:
         """Yield the scope of each element of the list at *path*, called *name*; without *path*, this one."""
         if path is None:
             yield self

@@ -22,13 +22,13 @@ class TextEncoder(Struct, frozen=True):
     encoding: str
     bom: bool = False
 
-    def bytes_of(self, text: str, errors: str = "strict") -> bytes:
+    def encode(self, text: str, errors: str = "strict") -> bytes:
         name = codecs.lookup(self.encoding).name
         mark = self.bom or name in {"utf-16", "utf-32", "utf-8-sig"}
         name = f"{name}-le" if name in {"utf-16", "utf-32"} else name.removesuffix("-sig")
         return (("\ufeff" + text) if mark else text).encode(name, errors)
 
-    def check(self, text: str, place: str, *, line_breaks: bool = False) -> str:
+    def check_characters(self, text: str, place: str, *, line_breaks: bool = False) -> str:
         """Return *text*. Raises RecordError at *place* for a control character, or one that the encoding lacks.
 
         With *line_breaks*, tabs, LF and CRLF are text.

@@ -10,14 +10,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
 from crossdock.writing.files.named_values import invalid_value_error
+from crossdock.writing.files.number_and_time_texts import time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.written_values import time_text
 
 _GROUPS = {
     "810": "IN", "832": "SC", "846": "IB", "850": "PO", "855": "PR", "856": "SH", "860": "PC", "888": "QG", "940": "OW",
@@ -71,17 +71,17 @@ class X12Content(EdiContent):
     characters: Literal["basic", "extended", "any"] = "extended"
     """The character set of X12 that elements may use: ``basic`` has no lower-case letters, ``extended`` has those of
     English, and with ``any``, agreed with the partner, all that the encoding has."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         if self.group is None and self.set_ not in _GROUPS:
-            raise finding_at(("group",), f"give the functional identifier code of {self.set_}, GS01")
+            raise finding_about_key(("group",), f"give the functional identifier code of {self.set_}, GS01")
         separators = self._separators
         if len(set(separators)) < len(separators):
             raise ValueError("the separators element, component, repetition and segment must differ")
-        self.check_own_texts("sender", "receiver", "group_sender", "group_receiver")
+        self.check_envelope_texts("sender", "receiver", "group_sender", "group_receiver")
         return self
 
     @cached_property
@@ -107,7 +107,7 @@ class X12Content(EdiContent):
             raise invalid_value_error(
                 f"has the character {character}, which the {self.characters} set of X12 has not", place
             )
-        return TextEncoder(self.encoding).check(text, place)
+        return TextEncoder(self.encoding).check_characters(text, place)
 
     def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""
@@ -124,7 +124,7 @@ class X12Content(EdiContent):
             lines.append(["SE", str(len(segments) + 2), control])
         lines += [["GE", str(len(records)), str(facts.number)], ["IEA", "1", f"{facts.number:09}"]]
         end = self.segment + line_end_text(self.line_end)
-        return TextEncoder(self.encoding).bytes_of("".join(self.element.join(each) + end for each in lines))
+        return TextEncoder(self.encoding).encode("".join(self.element.join(each) + end for each in lines))
 
     def _isa(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]

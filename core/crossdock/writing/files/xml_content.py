@@ -12,15 +12,15 @@ from msgspec import Struct, field
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
-from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_models import finding_at
+from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cells import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.named_values import NamedValues, invalid_value_error
 from crossdock.writing.files.rows import (
     RowPart,
     RowsContent,
-    check_names_no_record,
+    check_cells_name_no_record,
     part_or_cell,
     values_of_all_records,
 )
@@ -61,15 +61,15 @@ class _Element(Struct):
         element = self
         for step in steps:
             if step not in element.named:
-                element.named[step] = element.append(step)
+                element.named[step] = element.append_child(step)
             element = element.named[step]
         return element
 
-    def append(self, name: str) -> _Element:
+    def append_child(self, name: str) -> _Element:
         self.children.append(_Element(name))
         return self.children[-1]
 
-    def set(self, path: str, text: str) -> None:
+    def set_text_at_path(self, path: str, text: str) -> None:
         *steps, last = path.split("/")
         if last == OWN_TEXT:
             self.text = text
@@ -95,17 +95,17 @@ class XmlRow(RowPart):
     """The values by the path of their element or attribute inside of this one, in the order of the file. One whose text
     is empty is left out. A section in place of a value makes elements: ``Lines/Line: {each: lines, columns: ...}``."""
 
-    def own_values(self) -> Iterator[Cell | RowPart]:
+    def cells_and_parts(self) -> Iterator[Cell | RowPart]:
         yield from (self.columns or {}).values()
 
     @model_validator(mode="after")
-    def _paths_fit(self) -> Self:
+    def _check_paths(self) -> Self:
         for path, value in (self.columns or {}).items():
             is_element = "@" not in path
             if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
-                raise finding_at(("columns", path), "has rows, so it is an element")
+                raise finding_about_key(("columns", path), "has rows, so it is an element")
             if OWN_TEXT in (self.columns or {}) and is_element and path != OWN_TEXT:
-                raise finding_at(("columns", path), "is an element beside the text of the element around it")
+                raise finding_about_key(("columns", path), "is an element beside the text of the element around it")
         return self
 
     def paths(self) -> Iterator[str]:
@@ -113,20 +113,20 @@ class XmlRow(RowPart):
             yield path
             if isinstance(value, XmlRow):
                 yield from value.paths()
-        for row in self.inner:
+        for row in self.inner_rows:
             yield from row.paths()
 
     def fill_element(self, element: _Element, scope: NamedValues, notation: NumberDefaults) -> None:
         for path, value in (self.columns or {}).items():
             if isinstance(value, XmlRow):
                 *steps, name = path.split("/")
-                for row, each in value.expanded(scope):
-                    row.fill_element(element.get_or_add(steps).append(name), each, notation)
+                for row, each in value.expanded_rows(scope):
+                    row.fill_element(element.get_or_add(steps).append_child(name), each, notation)
             else:
                 _set_cell(element, path, value, scope, notation)
 
 
-def _check_names(path: str) -> None:
+def _check_xml_names(path: str) -> None:
     for name in re.findall(r"[^/@:.][^/@:]*", path):
         try:
             ParserCreate().Parse(f"<{name}/>", True)
@@ -139,7 +139,7 @@ def _set_cell(element: _Element, path: str, cell: Cell, scope: NamedValues, nota
     if (found := _NO_XML.search(text)) is not None:
         raise invalid_value_error(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)
     if text:
-        element.set(path, text)
+        element.set_text_at_path(path, text)
 
 
 class XmlContent(RowsContent[XmlRow]):
@@ -154,7 +154,7 @@ class XmlContent(RowsContent[XmlRow]):
     """Values after the records, likewise."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
-    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names; characters that it lacks are written as references."""
     declaration: bool = True
     """Whether the file begins with an XML declaration, which names the encoding."""
@@ -162,22 +162,22 @@ class XmlContent(RowsContent[XmlRow]):
     """The decimal mark of numbers that declare none of their own."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         for key, cells in (("header", self.header), ("trailer", self.trailer)):
-            check_names_no_record(key, iter(cells.values()))
+            check_cells_name_no_record(key, iter(cells.values()))
         rows = [*self.rows, *(self.update or ()), *(self.delete or ())]
         paths = [self.record, *self.header, *self.trailer, *(path for row in rows for path in row.paths())]
         for path in paths:
             for prefix in _PREFIX.findall(path):
                 if prefix not in {*self.namespaces, "xml"}:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
-            _check_names(path)
+            _check_xml_names(path)
             try:
                 path.encode(self.encoding)
             except UnicodeEncodeError:
-                raise finding_at(("encoding",), f"has not all characters of {path}") from None
+                raise finding_about_key(("encoding",), f"has not all characters of {path}") from None
         if len(self._record_path) == 1:
-            raise finding_at(("record",), "has at least two names: an XML document has one root")
+            raise finding_about_key(("record",), "has at least two names: an XML document has one root")
         return self
 
     def cells_outside_records(self) -> Iterator[Cell]:
@@ -192,16 +192,16 @@ class XmlContent(RowsContent[XmlRow]):
         document, notation = _Element(root), NumberDefaults(self.decimal_mark)
         for prefix, namespace in self.namespaces.items():
             document.attributes[f"xmlns:{prefix}" if prefix else "xmlns"] = namespace
-        rows = [found for each in self.expanded(records, facts) for found in each]
+        rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         for path, cell in self.header.items():
             _set_cell(document, path, cell, scope, notation)
         for row, each in rows:
-            row.fill_element(document.get_or_add(around).append(name), each, notation)
+            row.fill_element(document.get_or_add(around).append_child(name), each, notation)
         for path, cell in self.trailer.items():
             _set_cell(document, path, cell, scope, notation)
         text = f"{self._declaration}{document.to_text(len(around) + 1)}\n"
-        return TextEncoder(self.encoding).bytes_of(text, "xmlcharrefreplace")
+        return TextEncoder(self.encoding).encode(text, "xmlcharrefreplace")
 
     @property
     def _declaration(self) -> str:

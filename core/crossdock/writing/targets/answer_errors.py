@@ -45,7 +45,7 @@ class AnswerErrors:
         errors = found if isinstance(found, list) else [found] if isinstance(found, dict) and found else []
         if not errors:
             return None
-        if any(self._is_repeat(each, name_member) for each in errors):
+        if any(self._reports_repeated_name(each, name_member) for each in errors):
             return _TAKEN
         stated = [self.statuses.get(self._code_of(each) or "") for each in errors]
         if status := next(filter(None, stated), None):
@@ -57,7 +57,7 @@ class AnswerErrors:
         found = find_at_pointer(error, self.code)
         return str(found) if isinstance(found, str | int) else None
 
-    def _is_repeat(self, error: Any, name_member: str | None) -> bool:
+    def _reports_repeated_name(self, error: Any, name_member: str | None) -> bool:
         if self.repeated is None or self._code_of(error) != self.repeated:
             return False
         named = find_at_pointer(error, self.member)

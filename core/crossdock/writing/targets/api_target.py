@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.throttling import Throttling
+from crossdock.pacing.rate_limit_settings import LimitSettings
+from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
-from crossdock.reading.sources.api import Api, succeeds
-from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.signs_of_unread_records import refusing_member
+from crossdock.reading.sources.api_declaration import Api, succeeds
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_list_at_pointer
-from crossdock.writing.targets import outcomes
+from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_errors import AnswerErrors
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
 from crossdock.writing.targets.connector_target import ConnectorTarget
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of, of_look_up
-from crossdock.writing.targets.target import Client, Target, unknown_name
+from crossdock.writing.targets.target import Client, Target, unused_external_id
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api_request_sender import ApiRequestSender
+    from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 
 
-def of_look_up_with_deleted(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter) -> Outcome:
-    """Return the outcome of a look-up with the status 200, as `of_look_up`, where a deleted record is ``absent`` by its
-    id. By its external id it is left out beside others, and ``removed`` if there is no other.
+def outcome_of_look_up_with_deleted(
+    answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter
+) -> Outcome:
+    """Return the outcome of a look-up with the status 200, as `outcome_of_look_up`, where a deleted record is
+    ``absent`` by its id. By its external id it is left out beside others, and ``removed`` if there is no other.
     """
     if subject.target_id is not None:
-        return _by_id(answer, subject, shape, deleted)
+        return _outcome_of_look_up_by_id(answer, subject, shape, deleted)
     is_deleted = deleted.json_predicate()
     listed = shape.without_other_records(find_list_at_pointer(body_of(answer), shape.listed or ""), subject)
     kept = []
@@ -41,13 +42,15 @@ def of_look_up_with_deleted(answer: Answer, subject: ExpectedRecord, shape: Reco
         kept = [each for each in listed if not is_deleted(each)]
         answer = replace(answer, body=exact_json.dumps(kept or listed[-1:]))
         shape = replace(shape, listed="")
-    made = of_look_up(answer, subject, shape)
+    made = outcome_of_look_up(answer, subject, shape)
     is_removed = made.kind == "found" and not kept and is_deleted(made.held)
     return replace(made, kind="removed") if is_removed else made
 
 
-def _by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter) -> Outcome:
-    made, body = of_look_up(answer, subject, shape), body_of(answer)
+def _outcome_of_look_up_by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter) -> Outcome:
+    from crossdock.reading.sources.signs_of_unread_records import member_reporting_failure  # noqa: PLC0415  not in a plan
+
+    made, body = outcome_of_look_up(answer, subject, shape), body_of(answer)
     record = find_at_pointer(body, shape.found)
     if not isinstance(record, dict) or not deleted.json_predicate()(record):
         return made
@@ -56,7 +59,7 @@ def _by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted:
     stated_id = shape.id_of(record)
     has_mark = stated_id is None and any(at_path(record, column) is not MISSING for column in deleted.columns())
     is_deleted = has_mark or stated_id == subject.target_id
-    return Outcome("absent", status=200) if is_deleted and not refusing_member(body) else made
+    return Outcome("absent", status=200) if is_deleted and not member_reporting_failure(body) else made
 
 
 _NO_REASON = "the answer says that it failed, and gives no reason"
@@ -129,12 +132,14 @@ class ApiTarget(ConnectorTarget):
             return throttled
         is_success = 200 <= answer.status < 300
         told = self.with_status(resource, answer)
-        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and self._judges_success())
+        made = explained_outcome(
+            told, expected, self.shape(resource), judged=is_success and self._has_rule_for_success()
+        )
         kind = self.resources[resource]
         is_repeat = is_success and told.status == _TAKEN and made.reason == "conflict"
         return replace(made, pointer=kind.name_pointer) if is_repeat and kind.name_member is not None else made
 
-    def _judges_success(self) -> bool:
+    def _has_rule_for_success(self) -> bool:
         """Return whether something says which answers of success are failures."""
         return bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
 
@@ -143,8 +148,8 @@ class ApiTarget(ConnectorTarget):
             return throttled
         told, shape = self.with_status(resource, answer), self.shape(resource)
         if told.status == 200 and (deleted := self.resources[resource].deleted) is not None:
-            return of_look_up_with_deleted(told, expected, shape, deleted)
-        return outcomes.of_look_up(told, expected, shape, judged=told.status != answer.status)
+            return outcome_of_look_up_with_deleted(told, expected, shape, deleted)
+        return answer_outcomes.outcome_of_look_up(told, expected, shape, judged=told.status != answer.status)
 
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
@@ -171,14 +176,14 @@ class ApiTarget(ConnectorTarget):
 
     def with_status(self, resource: str, answer: Answer) -> Answer:
         """Give an answer of success the status that `failed` says, with the reason in its body as the detail."""
-        if not 200 <= answer.status < 300 or (body := outcomes.body_of(answer)) is None:
+        if not 200 <= answer.status < 300 or (body := answer_outcomes.body_of(answer)) is None:
             return answer
         status = self.failed(resource, self._as_api_answer(answer))
         if status is None:
             return answer
         if status == _THROTTLED:  # its body may state the wait
             return replace(answer, status=status)
-        reason = api_error_messages.message_of(body, str) or _NO_REASON
+        reason = api_error_messages.error_message_in(body, str) or _NO_REASON
         return Answer(status, answer.headers, exact_json.dumps({"detail": reason}))
 
     def throttled(self, answer: Answer) -> Outcome | None:
@@ -190,11 +195,11 @@ class ApiTarget(ConnectorTarget):
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
             return None
-        wait_s = found.wait_after(answer.headers, answer.body)
+        wait_s = found.wait_after_answer(answer.headers, answer.body)
         return Outcome("throttled", "too many requests", answer.status, wait_s)
 
     def _as_api_answer(self, answer: Answer) -> ApiAnswer:
-        return ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
+        return ApiAnswer(self.address, answer_outcomes.body_of(answer), answer.status, answer.headers)
 
     # ---- sending
 
@@ -245,7 +250,7 @@ class ApiTarget(ConnectorTarget):
         """
         own = self.api
         if authorized:
-            return self._client_of(replace(own, base_url=address))
+            return self._client_of_api(replace(own, base_url=address))
         other = Api(
             address,
             timeout_s=own.timeout_s,
@@ -254,13 +259,13 @@ class ApiTarget(ConnectorTarget):
             connection=own.connection.anonymous(),
             transport=own.transport,
         )
-        return self._client_of(other)
+        return self._client_of_api(other)
 
     def client(self) -> Client:
-        return self._client_of(self.api)
+        return self._client_of_api(self.api)
 
-    def _client_of(self, api: Api) -> Client:
-        from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
+    def _client_of_api(self, api: Api) -> Client:
+        from crossdock.reading.sources.redacting_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
         return _ApiClient(ApiRequestSender(api, self._clock, None))
 
@@ -270,7 +275,7 @@ def _is_unknown_name_absent(target: Target, client: Client, resource: str) -> bo
     kind = target.resources[resource]
     if not kind.endpoint.look_up or not kind.shape.finds_one:
         return False
-    name = unknown_name(target, resource)
+    name = unused_external_id(target, resource)
     request = target.look_up(resource, name, None)
     found = target.found(resource, target.send(client, resource, request), ExpectedRecord(name=name))
     if found.kind in {"absent", "throttled", "unauthorized"}:
@@ -281,8 +286,10 @@ def _is_unknown_name_absent(target: Target, client: Client, resource: str) -> bo
 
 
 def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape, *, judged: bool = False) -> Outcome:
-    """Return the outcome of a write, as `of_answer`, with the reason in an answer that is no problem document."""
-    outcome = outcomes.of_answer(answer, expected, shape, judged=judged)
+    """Return the outcome of a write, as `outcome_of_write`, with the reason in an answer that is no problem
+    document.
+    """
+    outcome = answer_outcomes.outcome_of_write(answer, expected, shape, judged=judged)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
     message = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), str)
@@ -291,4 +298,4 @@ def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordSha
 
 class _ApiClient:
     def __init__(self, exchange: ApiRequestSender) -> None:
-        self.send, self.close = exchange.deliver, exchange.close
+        self.send, self.close = exchange.send_operation_once, exchange.close

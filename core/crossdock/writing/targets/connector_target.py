@@ -11,7 +11,7 @@ from crossdock.values.clock import Clock
 from crossdock.writing.targets.target import Target
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_declaration import Api
 
 
 class ConnectorTarget(Target):

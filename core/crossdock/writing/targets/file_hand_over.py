@@ -53,7 +53,7 @@ class HandOver:
             RefusedError: If another file has the name.
             ConfigError, UnauthorizedError: If the folder does not exist, or the store does not allow it.
         """
-        raising_not_sent(lambda: self._stage(store, name, data))
+        run_or_raise_not_sent(lambda: self._stage(store, name, data))
 
     def complete(
         self, store: WritableStore, name: str, data: bytes, *, again: bool, may_leave: Callable[[], bool]
@@ -69,18 +69,18 @@ class HandOver:
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
         path, temporary = self._path(name), self._path(_companion_name(self.temporary, name))
-        is_there = raising_not_sent(lambda: self._is_handed_over(store, name, data, again=again))
+        is_there = run_or_raise_not_sent(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
-            staged = raising_not_sent(lambda: store.described(temporary))
+            staged = run_or_raise_not_sent(lambda: store.described(temporary))
             if again and self.if_missing != "resend" and (staged is None or self.copies):
                 return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
-                raising_not_sent(lambda: self._stage(store, name, data))
+                run_or_raise_not_sent(lambda: self._stage(store, name, data))
             if not may_leave():
                 raise ExpiredError("it was too late to hand the file over", where=path)
-            _raising_ambiguous(lambda: store.rename(temporary, path))
+            _run_or_raise_ambiguous(lambda: store.rename(temporary, path))
         if self.marker is not None:
-            _raising_ambiguous(lambda: self._write_marker(store, name))
+            _run_or_raise_ambiguous(lambda: self._write_marker(store, name))
         return "handed_over"
 
     def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
@@ -88,7 +88,7 @@ class HandOver:
             return
         temporary = self._path(_companion_name(self.temporary, name))
         staged = store.described(temporary)
-        if staged is not None and _is_same(store, staged, data, unread=False):
+        if staged is not None and _has_same_bytes(store, staged, data, unread=False):
             return
         store.write(temporary, data)
         staged = store.described(temporary)
@@ -106,7 +106,7 @@ class HandOver:
         for path in (self._path(name), *(f"{folder}/{name}" for folder in self.taken)):
             if (file := store.described(path)) is None:
                 continue
-            if not _is_same(store, file, data, unread=again):
+            if not _has_same_bytes(store, file, data, unread=again):
                 hint = "if the state was restored from a backup, run 'crossdock state restored'; else rename that file"
                 raise RefusedError(
                     f"another file has the name {path!r}; nothing was overwritten", hint=hint, code="file_name_taken"
@@ -131,7 +131,7 @@ def _companion_name(form: str, name: str) -> str:
     return form.format(name=name, stem=PurePosixPath(name).stem)
 
 
-def _is_same(store: WritableStore, file: RemoteFile, data: bytes, *, unread: bool) -> bool:
+def _has_same_bytes(store: WritableStore, file: RemoteFile, data: bytes, *, unread: bool) -> bool:
     """Return whether *file* has these bytes, and *unread* for one of their size that may not be read."""
     if file.size != len(data):
         return False
@@ -145,7 +145,7 @@ def _is_same(store: WritableStore, file: RemoteFile, data: bytes, *, unread: boo
     return sink.getvalue() == data
 
 
-def raising_not_sent(step: Callable[[], T]) -> T:
+def run_or_raise_not_sent(step: Callable[[], T]) -> T:
     """Run a step that has no effect for the partner. A failure of the store is one for now."""
     try:
         return step()
@@ -155,7 +155,7 @@ def raising_not_sent(step: Callable[[], T]) -> T:
         raise NotSentError(error.message, where=error.where, hint=error.hint, code=error.code) from error
 
 
-def _raising_ambiguous(step: Callable[[], None]) -> None:
+def _run_or_raise_ambiguous(step: Callable[[], None]) -> None:
     try:
         step()
     except CrossdockError as error:

@@ -15,18 +15,18 @@ from zoneinfo import ZoneInfo
 from pydantic import StrictBool, StrictStr, model_validator
 
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
-from crossdock.pacing.rate_limit import LimitSettings, RateLimit
+from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_results import Answer, NotSentError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
-from crossdock.reading.wrappers.wrapping import ending_of, wrapped
+from crossdock.reading.wrappers.wrapping_and_unwrapping import wrap_file, wrapped_name_ending
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.file_hand_over import HandOver
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
     HAND_OVER_AGAIN,
     STAGE,
@@ -62,7 +62,7 @@ class Acknowledgement(ResourceModel):
     reason: StrictStr | None = None
 
     @model_validator(mode="after")
-    def _names_something(self) -> Self:
+    def _check_subject_is_named(self) -> Self:
         if not (self.file or self.number or self.record):
             raise ValueError("needs the file, its number, or the record that is acknowledged")
         return self
@@ -96,7 +96,7 @@ class FileForm:
 
     def request(self, operation: FileOperation, name: str, payload: Mapping[str, Any]) -> Request:
         """Return the request of one operation. Raises RecordError if the content cannot express it, or for its size."""
-        self.content.check(FileRecord(operation, name, payload))
+        self.content.check_record(FileRecord(operation, name, payload))
         most = self.kind.batch.most_bytes if self.kind.batch is not None else None
         if most is not None and (size := self.size_of(BatchItem(operation, name, payload))) > most:
             message = f"takes {size:,} bytes alone in a file, and bytes_per_file is {most:,}"
@@ -113,24 +113,24 @@ class FileForm:
         return _PLACE.sub(filled, self.name)
 
     def wrapped_name(self, number: int, at: datetime) -> str:
-        return self.file_name(number, at) + ending_of(self.wrapped)
+        return self.file_name(number, at) + wrapped_name_ending(self.wrapped)
 
     def batch(self, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
-        """Return the request with the bytes of file *number*. Raises RefusedError as `FileContent.content`."""
+        """Return the request with the bytes of file *number*. Raises RefusedError as `FileContent.file_bytes`."""
         name = self.file_name(number, at)
         records = [FileRecord(item.operation, item.name, item.payload) for item in items]
-        content = self.content.content(records, WrittenFileFacts(number, at, name))
+        content = self.content.file_bytes(records, WrittenFileFacts(number, at, name))
         return Request(STAGE, f"/{self.wrapped_name(number, at)}", self._wrapped(content, name))
 
     def size_of(self, item: BatchItem) -> int:
         """Return the bytes of a file with *item* alone, before it is wrapped. It takes no more in one with others."""
-        return len(self.content.content([FileRecord(item.operation, item.name, item.payload)], _SOME_FACTS))
+        return len(self.content.file_bytes([FileRecord(item.operation, item.name, item.payload)], _SOME_FACTS))
 
     def _wrapped(self, content: bytes, name: str) -> bytes:
         if not self.wrapped:
             return content
         with TemporaryDirectory(prefix="wrapped-") as folder:
-            return wrapped(content, self.wrapped, name=name, folder=Path(folder)).read_bytes()
+            return wrap_file(content, self.wrapped, name=name, folder=Path(folder)).read_bytes()
 
 
 _FOREVER_S = 10.0**11
@@ -180,15 +180,15 @@ class FileTarget(ConnectorTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        return self._request_for(resource, "create", payload)
+        return self._operation_request(resource, "create", payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002  a file has whole records
-        return self._request_for(resource, "update", update.after)
+        return self._operation_request(resource, "update", update.after)
 
     def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002  it is the name in the file
         return Request("DELETE", f"/{resource}")
 
-    def _request_for(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
+    def _operation_request(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
         if resource == ACKNOWLEDGEMENTS:
             return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
         return self._files[resource].request(operation, self.name_in(resource, payload) or "", payload)
@@ -218,7 +218,7 @@ class FileTarget(ConnectorTarget):
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
-        return _outcome(answer, expected)
+        return _outcome_of_hand_over(answer, expected)
 
     def batch_outcomes(
         self,
@@ -226,7 +226,7 @@ class FileTarget(ConnectorTarget):
         answer: Answer,
         expected: Sequence[ExpectedRecord],
     ) -> Outcome | Sequence[Outcome]:
-        return [_outcome(answer, each) for each in expected]
+        return [_outcome_of_hand_over(answer, each) for each in expected]
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  never asked
         return Outcome("unavailable", "a partner that takes files cannot be asked for a record")
@@ -245,7 +245,7 @@ class FileTarget(ConnectorTarget):
         return f"{self._address} can be listed; files are handed over: {written}"
 
 
-def _outcome(answer: Answer, expected: ExpectedRecord) -> Outcome:
+def _outcome_of_hand_over(answer: Answer, expected: ExpectedRecord) -> Outcome:
     if answer.status == 200:
         return Outcome("delivered", status=200, target_id=expected.target_id or expected.name)
     message = "the file may have been renamed, and is not there: the partner may have taken it"
@@ -270,12 +270,14 @@ class _FileClient:
     ) -> Answer:
         try:
             resource = (headers or {}).get("resource", "")
-            return self._answer_to(method, path.removeprefix("/"), body or b"", resource, may_leave)
+            return self._execute_request(method, path.removeprefix("/"), body or b"", resource, may_leave)
         except CrossdockError:
             self.close()
             raise
 
-    def _answer_to(self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]) -> Answer:
+    def _execute_request(
+        self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]
+    ) -> Answer:
         store, hand_over = self._open_store(), self._files[resource].hand_over
         if method == STAGE:
             hand_over.stage(store, name, body)

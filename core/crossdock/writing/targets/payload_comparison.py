@@ -9,23 +9,23 @@ PERSONAL = "(personal)"
 _ABSENT = object()
 
 
-def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def merge_patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name, _ABSENT)
         if old == value:
             continue
         both = isinstance(value, dict) and isinstance(old, dict)
-        changes[name] = difference(old, value) if both else value
+        changes[name] = merge_patch(old, value) if both else value
     return changes
 
 
-def limited_to_wanted(held: Any, wanted: Any) -> Any:
+def without_unwanted_members(held: Any, wanted: Any) -> Any:
     """Return *held* without the members that *wanted* lacks, also in lists of the same length."""
     if isinstance(held, dict) and isinstance(wanted, dict):
-        return {name: limited_to_wanted(value, wanted[name]) for name, value in held.items() if name in wanted}
+        return {name: without_unwanted_members(value, wanted[name]) for name, value in held.items() if name in wanted}
     if isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
-        return [limited_to_wanted(*pair) for pair in zip(held, wanted, strict=True)]
+        return [without_unwanted_members(*pair) for pair in zip(held, wanted, strict=True)]
     return held
 
 
@@ -40,13 +40,15 @@ def with_patch_applied(before: dict[str, Any], changes: dict[str, Any]) -> dict[
     return after
 
 
-def holds(held: Any, wanted: Any) -> bool:
+def has_wanted_members(held: Any, wanted: Any) -> bool:
     """Return whether *held* has every member of *wanted* with its value. A target may add members."""
     if isinstance(wanted, dict):
-        return isinstance(held, dict) and all(name in held and holds(held[name], wanted[name]) for name in wanted)
+        return isinstance(held, dict) and all(
+            name in held and has_wanted_members(held[name], wanted[name]) for name in wanted
+        )
     if isinstance(wanted, list):
         same_length = isinstance(held, list) and len(held) == len(wanted)
-        return same_length and all(holds(*pair) for pair in zip(held, wanted, strict=True))
+        return same_length and all(has_wanted_members(*pair) for pair in zip(held, wanted, strict=True))
     return bool(held == wanted)
 
 

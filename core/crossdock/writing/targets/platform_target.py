@@ -13,8 +13,8 @@ from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID
-from crossdock.writing.targets import outcomes
-from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import EndpointProfile, Request, Target, TargetResource, Update
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PlatformTarget(Target):
             return Request("GET", self._path(resource, target_id))
         return Request("GET", f"{self._path(resource)}?{urlencode({self.profile.lookup.parameter: name})}")
 
-    def page(self, resource: str, updated_since: str, cursor: str | None, limit: int) -> Request:
+    def list_page_request(self, resource: str, updated_since: str, cursor: str | None, limit: int) -> Request:
         """Return the request for a page of a list, in the order of last change, from *updated_since* (RFC 3339) on."""
         query = {"limit": str(limit), "updatedSince": updated_since} | ({"cursor": cursor} if cursor else {})
         return Request("GET", f"{self._path(resource)}?{urlencode(query)}")
@@ -72,16 +72,16 @@ class PlatformTarget(Target):
         return Request("GET", f"{self._path(resource)}?limit=1")
 
     def _path(self, resource: str, target_id: str | None = None) -> str:
-        path = self.profile.path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
+        path = self.profile.resource_path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
         return path if target_id is None else f"{path}/{quote(target_id, safe='')}"
 
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
-        return outcomes.of_answer(answer, expected)
+        return answer_outcomes.outcome_of_write(answer, expected)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
-        return outcomes.of_look_up(answer, expected)
+        return answer_outcomes.outcome_of_look_up(answer, expected)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -134,7 +134,7 @@ def _target_resource(kind: ResourceType, profile: Profile) -> TargetResource:
             look_up=profile.can_look_up(kind.name),
             conditional=profile.conditional_updates,
             rules={
-                operation: profile.rule_after_ambiguous(kind.name, operation)
+                operation: profile.rule_after_ambiguous_answer(kind.name, operation)
                 for operation in ("create", "update", "delete")
             },
         ),

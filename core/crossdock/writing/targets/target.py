@@ -14,19 +14,19 @@ from msgspec import Struct
 
 from crossdock.errors import RecordError
 from crossdock.mapping.external_id_members import NameMembers
-from crossdock.mapping.own_external_ids import DEFAULT_FORM, external_id_of
+from crossdock.mapping.external_id_recognition import DEFAULT_FORM, external_id_of
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import with_value_at_path
-from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
+from crossdock.writing.targets.answer_outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
 _UNKNOWN = "crossdock"  # the namespace of names that do not exist
 
@@ -533,11 +533,11 @@ class Target(Requests, Answers):
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
 
 
-def unknown_name(target: RecordNames, resource: str) -> str | None:
+def unused_external_id(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
     most = max(1, kind.name_limit - len(external_id_of(kind.name_form, _UNKNOWN, "")))
-    parts = 0 if kind.divided_name is None else kind.divided_name.key_parts
+    parts = 0 if kind.divided_name is None else kind.divided_name.key_part_count
     return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * max(1, parts)))
 
 

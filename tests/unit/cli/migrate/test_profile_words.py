@@ -42,5 +42,5 @@ def test_a_column_is_described() -> None:
     assert column_profile_texts.distinct_text(column | {"distinct_is_estimate": False}) == "9,000"
     assert column_profile_texts.length_text(column) == "3"
     assert column_profile_texts.length_text(column | {"longest": 1_000}) == "3 to 1,000"
-    assert column_profile_texts.forms_text(column) == "25 % whole, 75 % dates"
+    assert column_profile_texts.number_and_date_shares_text(column) == "25 % whole, 75 % dates"
     assert column_profile_texts.findings_text(column) == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"

@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.partners.shopify.reading import json_record
 
 from crossdock import Record, RecordError
-from crossdock_connectors.shop.addresses import AddressFields, Texts
+from crossdock_connectors.shop.addresses_and_texts import AddressFields, TextReader
 from crossdock_connectors.shop.settings import ShopSettings
 
 FIELDS = AddressFields("/street", "/more", "/city", ("/code", "/region"), "/zip", "/country")
@@ -17,10 +17,10 @@ FIELDS_WITH_COMPANY = structs.replace(FIELDS, company="/firm")
 BERLIN = {"street": "Hauptstraße 1", "city": "Berlin", "zip": "10115", "country": "DE"}
 
 
-def texts(address: Any, fields: AddressFields = FIELDS, **settings: Any) -> tuple[Record, Texts]:
+def texts(address: Any, fields: AddressFields = FIELDS, **settings: Any) -> tuple[Record, TextReader]:
     record = json_record({"to": address})
     chosen = ShopSettings.model_validate({"kind": "shop", "base_url": "https://shop.example", **settings})
-    return record, Texts(record, chosen, fields)
+    return record, TextReader(record, chosen, fields)
 
 
 @pytest.mark.parametrize(
@@ -36,27 +36,27 @@ def test_an_incomplete_address_is_refused_with_what_lacks(changed: dict[str, Any
     """An order without its recipient cannot be sent; the customer is there, without the address, and it is counted."""
     _, of_order = texts({**BERLIN, **changed})
     with pytest.raises(RecordError) as caught:
-        of_order.of_order("/to", "Ada", None)
+        of_order.order_address("/to", "Ada", None)
     assert caught.value.pointer == "/to"
     assert message in caught.value.message
     assert "incomplete_addresses" in caught.value.message
     record, of_customer = texts({**BERLIN, **changed})
-    assert of_customer.of_customer("/to") is None
+    assert of_customer.customer_address("/to") is None
     assert record.parts == {"address left out": 1}
     record, left_out = texts({**BERLIN, **changed}, incomplete_addresses="leave_out")
-    assert (left_out.of_order("/to", "Ada", None), record.parts) == (None, {"address left out": 1})
+    assert (left_out.order_address("/to", "Ada", None), record.parts) == (None, {"address left out": 1})
     with pytest.raises(RecordError):
-        texts({**BERLIN, **changed}, incomplete_addresses="reject")[1].of_customer("/to")
+        texts({**BERLIN, **changed}, incomplete_addresses="reject")[1].customer_address("/to")
 
 
 def test_the_city_of_a_city_state_is_known() -> None:
     """Shops do not ask for it there; a setting names others, and each use is counted."""
     record, found = texts({**BERLIN, "city": "", "country": "SG"})
-    address = found.of_order("/to", "Ada", None)
+    address = found.order_address("/to", "Ada", None)
     assert address is not None
     assert (address.city, record.parts) == ("Singapore", {"city assumed": 1})
     _, named = texts({**BERLIN, "city": None, "country": "BM"}, cities={"BM": "Hamilton"})
-    customer = named.of_customer("/to")
+    customer = named.customer_address("/to")
     assert customer is not None
     assert customer.city == "Hamilton"
 
@@ -74,7 +74,7 @@ def test_the_city_of_a_city_state_is_known() -> None:
 def test_the_company_is_in_the_second_line(changed: dict[str, Any], name: str, line2: str | None) -> None:
     """The platform's addresses have no member for it, and the carrier needs it."""
     record, found = texts({**BERLIN, **changed}, FIELDS_WITH_COMPANY)
-    address = found.of_order("/to", name, None)
+    address = found.order_address("/to", name, None)
     assert address is not None
     assert (address.name, address.line1, address.line2, record.parts) == (name, "Hauptstraße 1", line2, {})
 
@@ -82,7 +82,7 @@ def test_the_company_is_in_the_second_line(changed: dict[str, Any], name: str, l
 def test_a_company_is_no_address() -> None:
     """An address with nothing else but a country is empty."""
     record, found = texts({"firm": "ACME", "country": "DE"}, FIELDS_WITH_COMPANY)
-    assert (found.of_order("/to", "Ada", None), record.parts) == (None, {"country without an address": 1})
+    assert (found.order_address("/to", "Ada", None), record.parts) == (None, {"country without an address": 1})
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_a_company_is_no_address() -> None:
 def test_no_address_is_none(address: Any, parts: dict[str, int]) -> None:
     """Shops fill in a country before the buyer writes anything; that is no address, and it is counted."""
     record, found = texts(address)
-    assert (found.of_order("/to", None, None), record.parts) == (None, parts)
+    assert (found.order_address("/to", None, None), record.parts) == (None, parts)
 
 
 def test_texts_are_cleaned_and_cut() -> None:
     """Names of any kind cost nobody an order; what cannot be used in part is left out."""
     record, found = texts({"street": "\u200bHaupt\u200bstraße\x07 1\u2060", "more": "x" * 501, "city": "\u200b"})
-    assert found.of(record.part("/to"), "/street") == "Hauptstraße 1"
-    assert found.of(record.part("/to"), "/more") == "x" * 500
-    assert found.whole(record.part("/to"), "/more") is None
-    assert found.of(record.part("/to"), "/city") is None
+    assert found.read_cut_text(record.part("/to"), "/street") == "Hauptstraße 1"
+    assert found.read_cut_text(record.part("/to"), "/more") == "x" * 500
+    assert found.read_uncut_text(record.part("/to"), "/more") is None
+    assert found.read_cut_text(record.part("/to"), "/city") is None
     assert record.parts == {"text cleaned": 2, "text cut": 1, "text left out": 1}
 
 
@@ -114,12 +114,12 @@ def test_texts_are_cleaned_and_cut() -> None:
 def test_what_people_see_stays(name: str) -> None:
     """Joiners inside of a word are part of its writing."""
     record, found = texts({"street": name})
-    assert (found.of(record.part("/to"), "/street"), record.parts) == (name, {})
+    assert (found.read_cut_text(record.part("/to"), "/street"), record.parts) == (name, {})
 
 
 def test_texts_stay_if_the_settings_say_so() -> None:
     """A name that is too long is then the record's dead letter."""
     record, found = texts({"street": "a\u200bb", "more": "x" * 501}, clean=False)
-    assert found.of(record.part("/to"), "/street") == "a\u200bb"
-    assert len(found.of(record.part("/to"), "/more") or "") == 501
+    assert found.read_cut_text(record.part("/to"), "/street") == "a\u200bb"
+    assert len(found.read_cut_text(record.part("/to"), "/more") or "") == 501
     assert record.parts == {}

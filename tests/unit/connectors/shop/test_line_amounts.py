@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock import Reference
-from crossdock.values.field_types import minor_unit
-from crossdock_connectors.shop.sale import currency_unit, lines_of_amount
+from crossdock.values.field_types import minor_unit_digits
+from crossdock_connectors.shop.sale_lines import currency_unit, split_amount_into_lines
 
 LAMP = Reference("product", "LAMP")
 CURRENCIES = ("JPY", "EUR", "KWD")
@@ -20,7 +20,7 @@ quantities = st.integers(1, 100_000)
 
 def lines(quantity: int, amount: Decimal, currency: str) -> list[tuple[Decimal, Decimal]]:
     """The quantity and the price of each line."""
-    found = list(lines_of_amount(LAMP, Decimal(quantity), amount, currency))
+    found = list(split_amount_into_lines(LAMP, Decimal(quantity), amount, currency))
     assert {line.product_id for line in found} == {LAMP}
     return [(line.quantity, line.unit_price) for line in found]
 
@@ -39,7 +39,9 @@ def test_the_sum_is_exact(currency: str, quantity: int, units: int, returned: bo
         assert each * sign > 0
         assert each == each.to_integral_value()
         assert price * units >= 0, "another sign than the amount"
-        assert price == round(price, min(4, 4 if minor_unit(currency) else 0)), "the platform refuses such a price"
+        assert price == round(price, min(4, 4 if minor_unit_digits(currency) else 0)), (
+            "the platform refuses such a price"
+        )
 
 
 @given(currency=st.sampled_from(CURRENCIES), quantity=quantities, units=UNITS)
@@ -72,7 +74,7 @@ def test_a_price_is_split_only_if_it_must_be(
 
 def test_a_quantity_with_decimals_divides_an_amount() -> None:
     """A price is found for one and a half metres, too."""
-    [line] = lines_of_amount(LAMP, Decimal("1.5"), Decimal("3.00"), "EUR")
+    [line] = split_amount_into_lines(LAMP, Decimal("1.5"), Decimal("3.00"), "EUR")
     assert (line.quantity, line.unit_price) == (Decimal("1.5"), Decimal(2))
 
 

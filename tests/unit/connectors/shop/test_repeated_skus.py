@@ -25,9 +25,9 @@ def _skus() -> tuple[RepeatedSkus, _Run]:
 def test_another_variant_with_the_same_sku_is_told() -> None:
     """The same variant, which may be read twice, is not; neither is a variant without a SKU."""
     skus, run = _skus()
-    skus.check([("LAMP", "1"), ("CHAIR", "2"), ("LAMP", "1"), (None, "3"), (None, "4")])
+    skus.warn_of_repeated([("LAMP", "1"), ("CHAIR", "2"), ("LAMP", "1"), (None, "3"), (None, "4")])
     assert run.warned == []
-    skus.check([("LAMP", "5")])
+    skus.warn_of_repeated([("LAMP", "5")])
     assert run.warned == [
         "shop.products: several variants have the SKU LAMP: they are one product, and the last one counts"
     ]
@@ -37,5 +37,5 @@ def test_a_shop_that_repeats_all_skus_is_not_told_of_each() -> None:
     """The report stays readable."""
     skus, run = _skus()
     for variant in ("1", "2"):
-        skus.check((f"SKU-{number}", variant) for number in range(100))
+        skus.warn_of_repeated((f"SKU-{number}", variant) for number in range(100))
     assert len(run.warned) == MAX_WARNED

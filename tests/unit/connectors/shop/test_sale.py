@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.partners.shopify.reading import json_record
 
 from crossdock import LineDraft, Record, RecordError, Reference
-from crossdock_connectors.shop import sale as sales
+from crossdock_connectors.shop import sale_lines as sales
 from crossdock_connectors.shop.record_values import product_price
-from crossdock_connectors.shop.sale import Sale, SoldItem, charge_key, charge_reference, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import Sale, SoldItem, charge_key, charge_reference, currency_unit_or_error
 from crossdock_connectors.shop.settings import ShopSettings
 
 LAMP = Reference("product", "LAMP")

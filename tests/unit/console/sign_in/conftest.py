@@ -9,8 +9,8 @@ import pytest
 from argon2 import PasswordHasher, profiles
 from tests.consoles import PASSWORD, ServedConsole, make_fleet, served
 
+from crossdock.console.access_protection import Protection
 from crossdock.console.people import Role
-from crossdock.console.protection import Protection
 from crossdock.console.sign_in import password_hashes
 from crossdock.console.sign_in.accounts import AccountFile
 

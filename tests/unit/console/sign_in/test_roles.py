@@ -11,11 +11,11 @@ import pytest
 from tests.consoles import PASSWORD, Browser, ServedConsole
 from tests.waiting import eventually
 
-from crossdock.console.actions import ACTIONS
-from crossdock.console.app import Page
+from crossdock.console.action_definitions import ACTIONS
 from crossdock.console.people import Role
 from crossdock.console.routes import PAGES
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.web_app import Page
 
 PROTECTED = [page for page in PAGES if page.role is not None]
 OPEN = {"/sign-in", "/sign-in/openid", "/sign-in/openid/answer"}
@@ -57,7 +57,7 @@ def test_no_lower_role_reaches_a_page(console: ServedConsole, accounts: AccountF
         if page.role is not None and (role is None or role < page.role):
             answer = asked(browser, page)
             assert answer.status_code == 403, page.path
-            assert page.role.shown in answer.text, page.path
+            assert page.role.display_name in answer.text, page.path
 
 
 def test_no_lower_role_reaches_an_action(console: ServedConsole, accounts: AccountFile) -> None:
@@ -70,7 +70,7 @@ def test_no_lower_role_reaches_an_action(console: ServedConsole, accounts: Accou
             fields = {"csrf_token": browser.token("/"), **dict.fromkeys(action.fields, "1")}
             for answer in (browser.client.get(address, params=fields), browser.send(address, fields)):
                 assert answer.status_code == 403, action.name
-                assert f"it needs the role {action.role.shown}" in answer.text, action.name
+                assert f"it needs the role {action.role.display_name}" in answer.text, action.name
 
 
 def test_a_role_at_one_tenant_is_none_at_another(console: ServedConsole, accounts: AccountFile) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.consoles import PASSWORD, ServedConsole
 
-from crossdock.console.app import COOKIE
 from crossdock.console.people import Role
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.web_app import COOKIE
 
 
 def test_without_a_session_pages_lead_to_the_sign_in_and_from_there_back(console: ServedConsole) -> None:

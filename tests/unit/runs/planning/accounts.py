@@ -10,8 +10,8 @@ from tests.conftest import PIN
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
@@ -19,7 +19,7 @@ from crossdock.resources import Reference
 from crossdock.runs.intake_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.values.records import RawBatch, Record
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -43,7 +43,7 @@ class Accounts(Stream[Any]):
 
 
 def bound_accounts(namespace: str = "w") -> BoundStream:
-    place = SourceContext(ManualClock(), Silent(), NoIntake(), HERE, HERE, HERE)
+    place = SourceContext(ManualClock(), SilentProgress(), NoIntake(), HERE, HERE, HERE)
     context: Context[Any] = Context(Settings(kind="none"), namespace, place)
     scope = Scope("platform", "ledger_account", namespace)
     return BoundStream(f"{namespace}.accounts", namespace, Accounts(), scope, context, platform_target())

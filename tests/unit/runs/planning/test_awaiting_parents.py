@@ -8,7 +8,7 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.draft_records import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.runs.planning.references import References, ScopedKey
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
@@ -24,7 +24,9 @@ def held(state: State, *pairs: tuple[str, str]) -> AwaitingParents:
     for key, parent in pairs:
         read = account(BOUND, key, parent)
         members, found = draft_of_record(BOUND, read.record)
-        assert records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=False)
+        assert records.hold_if_parents_may_come(
+            read, members, references.scoped_keys(found, BOUND.resolve_reference), is_bound=False
+        )
     return records
 
 
@@ -39,16 +41,16 @@ def test_a_record_that_waits_for_another_kind_is_not_held(state: State) -> None:
     """Only records of the same scope can be delivered by the same stream."""
     records = AwaitingParents(BOUND, state, References("platform"), {BOUND.scope})
     elsewhere: ScopedKey = (Scope("platform", "ledger_account", "other"), "P")
-    assert not records.add(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
+    assert not records.hold_if_parents_may_come(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
     assert records.discard_all() == 0
 
 
 def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
     """Until then it stays held, without a cycle to break."""
     records = held(state, ("A", "P"), ("B", "A"))
-    assert (records.ready(), records.cycle_breakers()) == ([], [])
+    assert (records.find_ready(), records.cycle_breakers()) == ([], [])
     bind(state, "P")
-    (ready,) = records.ready()
+    (ready,) = records.find_ready()
     assert records.pop_held(ready).record.key == "A"
     assert records.discard_all() == 1
 
@@ -57,22 +59,22 @@ def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
     """Of a cycle one record is opened without its parent, only once, and completed after its first step."""
     records = held(state, ("A", "B"), ("B", "A"))
     hashes = key_hashes(["A", "B"])
-    assert records.ready() == []
+    assert records.find_ready() == []
     assert records.cycle_breakers() == [hashes["A"]]
-    read, members = records.open_without_missing(hashes["A"])
+    read, members = records.begin_without_missing_references(hashes["A"])
     assert (read.record.key, "parentId" in members) == ("A", False)
     assert records.cycle_breakers() == [hashes["B"]]
     bind(state, "A")
-    assert records.ready() == [hashes["B"]]
+    assert records.find_ready() == [hashes["B"]]
     records.pop_held(hashes["B"])
     bind(state, "B")
-    assert records.ready() == [hashes["A"]]
+    assert records.find_ready() == [hashes["A"]]
 
 
 def test_an_opened_record_that_was_rejected_is_released(state: State) -> None:
     """Its dead letter replaces it; only the others still wait."""
     records = held(state, ("A", "B"), ("B", "A"))
-    read, _ = records.open_without_missing(key_hashes(["A"])["A"])
+    read, _ = records.begin_without_missing_references(key_hashes(["A"])["A"])
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)
         tx.dead_letters.put(
@@ -87,7 +89,9 @@ def test_a_bound_record_is_not_opened(state: State) -> None:
     records = AwaitingParents(BOUND, state, references, {BOUND.scope})
     read = account(BOUND, "A", "A")
     members, found = draft_of_record(BOUND, read.record)
-    records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=True)
+    records.hold_if_parents_may_come(
+        read, members, references.scoped_keys(found, BOUND.resolve_reference), is_bound=True
+    )
     assert records.cycle_breakers() == []
 
 
@@ -104,8 +108,8 @@ def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> Non
     """A later stream of the run may bring what it waits for."""
     other = Scope("platform", "ledger_account", "other")
     records = AwaitingParents(BOUND, state, References("platform"), {other})
-    assert records.add(account(BOUND, "A", "P"), {}, [(other, "P")], is_bound=False)
-    assert not records.add(account(BOUND, "B", "P"), {}, [(BOUND.scope, "P")], is_bound=False)
+    assert records.hold_if_parents_may_come(account(BOUND, "A", "P"), {}, [(other, "P")], is_bound=False)
+    assert not records.hold_if_parents_may_come(account(BOUND, "B", "P"), {}, [(BOUND.scope, "P")], is_bound=False)
 
 
 def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> None:
@@ -117,10 +121,10 @@ def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> No
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)
         waits = [WaitingRecord(read.identity, [{"key": "P"}], read.record.raw()) for read in rows]
         tx.waiting_records.put(waits, run_id=run_id, at=AT)
-    records.open_without_missing(key_hashes(["A"])["A"])
+    records.begin_without_missing_references(key_hashes(["A"])["A"])
 
     def marks() -> dict[str, bool]:
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             return {each.identity.key: each.idle_under is not None for each in tx.waiting_records.waits(BOUND.name)}
 
     assert marks() == {"A": False, "B": False, "C": False}

@@ -32,7 +32,7 @@ def imported(state: State, path: Path) -> int:
 
 def exported(state: State) -> list[str]:
     out = io.StringIO()
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         number = export_bindings(tx, out)
     header, *rows = out.getvalue().splitlines()
     assert (header, number) == (HEADER, len(rows))
@@ -44,7 +44,7 @@ def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
     path = write(tmp_path, *ROWS)
     assert (imported(state, path), imported(state, path)) == (3, 0)
     assert exported(state) == sorted(ROWS)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         (binding,) = tx.bindings.get(Scope("platform", "product", "wms"), [key_hashes(["P1"])["P1"]]).values()
     assert (binding.target_id, binding.step, binding.payload, binding.counter) == ("prd_1", "import", {}, 0)
 

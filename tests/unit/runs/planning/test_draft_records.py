@@ -12,8 +12,8 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.resources import CustomerDraft, Reference
-from crossdock.runs.planning import draft_records
-from crossdock.runs.planning.draft_records import draft_of_record
+from crossdock.runs.planning import mapping_to_drafts
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.values.records import Record
 
 SECRET = "Erika Mustermann"
@@ -101,12 +101,12 @@ def test_every_failure_is_a_dead_letter(
 def test_a_draft_has_at_most_as_many_values_as_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the request could not be written: it would end the run instead of being a dead letter."""
     members = {"items": [{"sku": "a", "more": [1, 2]}, {}], "parent": Reference("product", "P")}
-    monkeypatch.setattr(draft_records, "_MANY", 1)
-    monkeypatch.setattr(draft_records, "_MOST", 7)  # two commas and an item's comma, three brackets and one inside
-    draft_records._check_size(members)
-    monkeypatch.setattr(draft_records, "_MOST", 6)
+    monkeypatch.setattr(mapping_to_drafts, "_MANY", 1)
+    monkeypatch.setattr(mapping_to_drafts, "_MOST", 7)  # two commas and an item's comma, three brackets and one inside
+    mapping_to_drafts._check_size(members)
+    monkeypatch.setattr(mapping_to_drafts, "_MOST", 6)
     with pytest.raises(RecordError, match="has more than 1,000,000 values") as refused:
-        draft_records._check_size(members)
+        mapping_to_drafts._check_size(members)
     assert (refused.value.code, refused.value.pointer) == ("invalid_draft", "/items")
 
 

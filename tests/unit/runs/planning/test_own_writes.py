@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.values.records import JSON, Record
@@ -44,9 +44,11 @@ def test_a_record_is_unchanged_while_it_holds_what_was_written(
             found = Binding(number, f"K{number}", f"acc_{number}", 1, None, "whole", WRITTEN, None, 1)
             tx.bindings.put(scope, [found], run_id=run, at=AT)
         added = Binding(1, "K1", "acc_1", 1, None, "whole", {"currency": "EUR"}, None, 1)
-        tx.bindings.put(scopes[0].contribution("shop.currencies"), [added], run_id=run, at=AT)
+        tx.bindings.put(scopes[0].contribution_scope("shop.currencies"), [added], run_id=run, at=AT)
     reads = [read(f"acc_{number}", {**WRITTEN, "currency": "EUR", **change}) for number in (1, 2, 3)]
-    assert OwnWrites(bound).origins_of(state, reads) == {reads[0].identity.key_hash: Origin("K1", is_unchanged)}
+    assert OwnWrites(bound).origins_by_key_hash(state, reads) == {
+        reads[0].identity.key_hash: Origin("K1", is_unchanged)
+    }
 
 
 def read(target_id: str, held: dict[str, Any]) -> KeyedRecord:

@@ -9,7 +9,7 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
@@ -46,13 +46,13 @@ def test_a_decision_replaces_what_the_record_left_before(state: State) -> None:
     after.waits = [waiting("f")]
     assert (before.size, after.size) == (6, 6)
     with state.begin() as tx:
-        before.write(tx)
+        before.store_all_but_operations(tx)
     with state.begin() as tx:
-        after.write(tx)
-    with state.read_only() as tx:
+        after.store_all_but_operations(tx)
+    with state.begin_read_only() as tx:
         assert {record.identity.key for record in tx.waiting_records.waits(BOUND.name)} == {"b", "f"}
         keys = {account(BOUND, key).identity.key_hash: key for key in "abcdef"}
-        assert {keys[facts.key_hash] for facts in tx.dead_letters.facts(BOUND.name)} == {"d"}
+        assert {keys[facts.key_hash] for facts in tx.dead_letters.facts_of_stream(BOUND.name)} == {"d"}
 
 
 def test_a_suppressed_record_keeps_its_binding(state: State) -> None:
@@ -62,6 +62,6 @@ def test_a_suppressed_record_keeps_its_binding(state: State) -> None:
         tx.bindings.put(BOUND.scope, [binding("a")], run_id=run_id, at=AT)
     chunk = PlannedChunk(BOUND, run_id, AT, suppressed=[structs.replace(binding("a"), fingerprint=7)])
     with state.begin() as tx:
-        chunk.write(tx)
+        chunk.store_all_but_operations(tx)
         (stored,) = tx.bindings.get(BOUND.scope, [binding("a").key_hash]).values()
     assert (stored.fingerprint, stored.target_id) == (7, "id-a")

@@ -16,23 +16,23 @@ from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.draft_records import FailureCount
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = platform_target()
@@ -93,7 +93,7 @@ class Run:
     def planner(self, gone: Removals, records: int | None = None) -> Planner:
         references = References("platform", self.planned)
         self.held = AwaitingParents(self.bound, self.state, references, {self.bound.scope})
-        failing = FailureCount(self.bound, records)
+        failing = FailureCounter(self.bound, records)
         return Planner(self.held, self.tally, self._run, gone=gone, failing=failing, at_once=2)
 
     def execute(self, planner: Planner, reads: Iterator[KeyedRecord]) -> None:
@@ -106,10 +106,10 @@ class Run:
                     self._settle(operation)
                 if self.planned is None:
                     with self.state.begin() as tx:
-                        chunk.write(tx)
+                        chunk.store_all_but_operations(tx)
             chunks = planner.next_round()
-        planner.count_carried_on(reads)
-        planner.finish()
+        planner.count_rest_as_carried_on(reads)
+        planner.count_unplanned_removals()
         self.tally.count("carried_on", self.held.discard_all())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
@@ -123,7 +123,7 @@ class Run:
             dead_letter = DeadLetter(operation.identity, "delivery", "rejected", None, "", {}, None)
             with self.state.begin() as tx:
                 tx.dead_letters.put([dead_letter], run_id=self._id, at=AT)
-                tx.waiting_records.clear(self.bound.name, [operation.identity.key_hash])
+                tx.waiting_records.remove_records(self.bound.name, [operation.identity.key_hash])
         elif self.planned is not None:
             self.planned.add((operation.scope, operation.identity.key_hash))
             self._delivered(operation)
@@ -146,7 +146,7 @@ class Run:
             tx.bindings.put(self.bound.scope, bindings, run_id=self._id, at=AT)
 
     def waiting(self) -> set[str]:
-        with self.state.read_only() as tx:
+        with self.state.begin_read_only() as tx:
             return {record.identity.key for record in tx.waiting_records.waits(self.bound.name)}
 
 

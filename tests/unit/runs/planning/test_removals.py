@@ -30,16 +30,16 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
-from crossdock.runs.planning.removals import _as_key_series, _remove_and_count
+from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
-from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import Silent
+from crossdock.values.progress import SilentProgress
 from crossdock.values.records import LINE, Proof, RawBatch, Record
 from crossdock.values.tally import Tally, Term
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "w")
@@ -116,7 +116,7 @@ class Warehouse:
 
     def __init__(self, folder: Path, state: State, on_gone: OnGone) -> None:
         self._state, self._clock, self._stream, self._contents = state, ManualClock(), Listing(on_gone), count(1)
-        place = SourceContext(self._clock, Silent(), NoIntake(), folder, folder, folder)
+        place = SourceContext(self._clock, SilentProgress(), NoIntake(), folder, folder, folder)
         auth = {"kind": "api_key", "token": "env:NOBODY"}
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))
@@ -132,7 +132,7 @@ class Warehouse:
             with self._state.begin() as tx:
                 waits = tx.pending_approvals.get(STREAM)
                 assert waits is not None
-                assert waits.number == held
+                assert waits.record_count == held
                 tx.pending_approvals.approve(waits, at=self._clock.now())
             assert not self._to_its_end(run.killed_after), "an approval is requested once"
 
@@ -151,10 +151,10 @@ class Warehouse:
         with self._state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
         reading = StreamInput(self._bound, self._state, tally, run_id)
-        reading.read([], lambda _rows: None)
+        reading.read_next_part([], lambda _rows: None)
         held = AwaitingParents(self._bound, self._state, References(self._target.name), {self._bound.scope})
         run = DeliveringRun(self._state, run_id, self._clock, threading.Event())
-        planner = Planner(held, tally, run, gone=reading.removals, failing=reading.failure_count())
+        planner = Planner(held, tally, run, gone=reading.removals, failing=reading.new_failure_counter())
         chunks: Iterator[PlannedChunk] | None = planner.decide(reading.records())
         while chunks is not None:
             for decided in chunks:
@@ -164,12 +164,12 @@ class Warehouse:
                     budget = None if budget is None else budget - 1
                     self._deliver(operation, run_id, tally)
                 with self._state.begin() as tx:
-                    decided.write(tx)
+                    decided.store_all_but_operations(tx)
             chunks = planner.next_round()
-        planner.finish()
-        reading.finish()
+        planner.count_unplanned_removals()
+        reading.store_completion()
         assert tally.balanced, tally
-        return True, reading.removals.withheld.number if reading.removals.withheld else 0
+        return True, reading.removals.withheld.record_count if reading.removals.withheld else 0
 
     def _deliver(self, operation: Operation, run_id: int, tally: Tally) -> None:
         key, payload = operation.identity.key_hash, operation.after
@@ -231,7 +231,7 @@ class Model:
 def test_without_counts_what_it_leaves_out(keys: set[int], others: set[int]) -> None:
     """The rest equals a plain set difference, and the other keys are counted."""
     terms: Counter[Term] = Counter()
-    rest = _remove_and_count(_as_key_series(keys), _as_key_series(others), terms, "ignored")
+    rest = _exclude_keys_and_count(_as_key_series(keys), _as_key_series(others), terms, "ignored")
     assert set(rest) == keys - others
     assert terms["ignored"] == len(keys & others)
 

@@ -22,7 +22,7 @@ from crossdock.runs.planning.snapshot_proof import (
     Completeness,
     SnapshotFacts,
     fewer_rows_warning,
-    find_blocker,
+    find_removal_blocker,
     other_keys_warning,
 )
 from crossdock.state import PastSnapshot, State
@@ -43,7 +43,7 @@ def collected(*proofs: Proof | None) -> Completeness:
 
 def seen(*proofs: Proof | None) -> tuple[bool, bool, str | None]:
     completeness = collected(*proofs)
-    return completeness.counted, completeness.cut, completeness.content_name()
+    return completeness.has_proved_counts, completeness.may_be_truncated, completeness.content_name()
 
 
 def test_a_snapshot_is_as_complete_as_its_worst_part() -> None:
@@ -76,8 +76,8 @@ def reason(
     with state.begin() as tx:
         for age, rows in enumerate(past):
             snapshot = PastSnapshot(rows or 10, rows)
-            tx.snapshots.remember(BOUND.name, f"old-{age}", snapshot, at=AT - timedelta(days=age))
-        return find_blocker(tx, BOUND, facts, filtered)
+            tx.snapshots.record_snapshot(BOUND.name, f"old-{age}", snapshot, at=AT - timedelta(days=age))
+        return find_removal_blocker(tx, BOUND, facts, filtered)
 
 
 def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None:

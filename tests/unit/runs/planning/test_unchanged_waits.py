@@ -21,13 +21,13 @@ from crossdock.connector import Settings
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.runs.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
+from crossdock.runs.planning.unchanged_waits import UnchangedWaits, installed_package_versions, waiting_decision_version
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
-VERSION = idle_version(BOUND)
+VERSION = waiting_decision_version(BOUND)
 
 
 def waiting(state: State, *pairs: tuple[str, str], version: str | None = VERSION) -> None:
@@ -46,7 +46,7 @@ def waiting(state: State, *pairs: tuple[str, str], version: str | None = VERSION
 def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bool = False) -> list[str]:
     """The keys of the records to decide about; all of them are found."""
     records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         found = [each.identity.key for each in records.waiting_to_decide(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
     return found
@@ -101,7 +101,7 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         schema={KEY_HASH: pl.UInt128, FP: pl.UInt64, SAME: pl.Boolean},
     )
     records = UnchangedWaits(BOUND, takes_up_all=False)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert records.waiting_to_decide(tx, []) == []
         found = compare(
             latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
@@ -124,7 +124,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
         structs.replace(BOUND, scope=Scope("second", "ledger_account", "w")),
         structs.replace(BOUND, as_written=frozenset({BOUND.scope})),
     ]
-    versions = [idle_version(each) for each in (BOUND, bound_accounts(), *others)]
+    versions = [waiting_decision_version(each) for each in (BOUND, bound_accounts(), *others)]
     assert versions[0] == versions[1]
     assert None not in versions
     assert len(set(versions)) == 1 + len(others)
@@ -158,7 +158,7 @@ def test_code_beside_the_mapping_ends_the_marks(
             above.__path__ = [str(folder)]
             monkeypatch.setitem(sys.modules, name, above)
         made: type[Accounts] = type("Other", (Accounts,), {"__module__": module.__name__})
-        return idle_version(structs.replace(BOUND, stream=made()))
+        return waiting_decision_version(structs.replace(BOUND, stream=made()))
 
     assert version_with("one") != version_with("two")
 
@@ -167,17 +167,17 @@ def test_another_version_of_an_installed_package_ends_the_marks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """crossdock, or one that the mapping uses."""
-    before = idle_version(BOUND)
+    before = waiting_decision_version(BOUND)
     (tmp_path / "holidays-2.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    installed_versions.cache_clear()
+    installed_package_versions.cache_clear()
     try:
-        assert idle_version(BOUND) != before
+        assert waiting_decision_version(BOUND) != before
     finally:
-        installed_versions.cache_clear()
+        installed_package_versions.cache_clear()
 
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:
     """What it makes of a record depends on what was written to the other system meanwhile."""
-    bound: BoundStream = structs.replace(BOUND, read=("shop", BOUND.kind), origins=frozenset({"w"}))
-    assert idle_version(bound) is None
+    bound: BoundStream = structs.replace(BOUND, read=("shop", BOUND.resource_type), origins=frozenset({"w"}))
+    assert waiting_decision_version(bound) is None

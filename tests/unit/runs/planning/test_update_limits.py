@@ -75,7 +75,7 @@ def test_real_updates_are_counted(state: State) -> None:
     assert held(state, {"n1": "y", "n2": "y", "n3": "y", "n4": "y"}, 6) is None
     found = held(state, {**same, "a": "y", "b": "y", "c": "y", "d": "y"}, 6)
     assert found is not None
-    assert found.pending.number == 4
+    assert found.pending.record_count == 4
     assert "4 of 6 known records would be updated, more than changes.at_most (2)" in found.refusal.message
     assert "Members that change: name (4); records: a, b, c, d" in found.refusal.message
 
@@ -95,7 +95,7 @@ def test_updates_that_refer_to_new_records_are_counted(state: State) -> None:
     names = {**dict.fromkeys(KEYS, "x"), "new": "y"}
     found = held(state, names, 6, dict.fromkeys(KEYS, "new"))
     assert found is not None
-    assert found.pending.number == 6
+    assert found.pending.record_count == 6
 
 
 def test_an_approval_covers_these_updates_and_fewer(state: State) -> None:
@@ -134,7 +134,7 @@ def test_a_part_without_updates_is_never_withheld(state: State) -> None:
     assert held(state, changed, 6, before=2) is None
     found = held(state, changed, 6, before=3)
     assert found is not None
-    assert found.pending.number == 1
+    assert found.pending.record_count == 1
     assert "1 of 6 known records would be updated after 3 in this run, more than" in found.refusal.message
     assert "nothing more of the stream is imported" in found.refusal.message
 

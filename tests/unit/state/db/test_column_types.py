@@ -77,15 +77,15 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
     keys = list(facts)
     with state.begin() as tx:
         assert {key: each.fingerprint for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
-        assert set(tx.bindings.ids(SCOPE, keys)) == set(keys)
+        assert set(tx.bindings.target_id_by_key_hash(SCOPE, keys)) == set(keys)
         assert dict(tx.snapshots.accepted_steps(SCOPE, keys)) == dict.fromkeys(keys, "whole")
-        assert {key: fp for key, fp, *_ in tx.dead_letters.facts(STREAM)}.items() >= facts.items()
+        assert {key: fp for key, fp, *_ in tx.dead_letters.facts_of_stream(STREAM)}.items() >= facts.items()
         assert tx.dead_letters.key_hashes_among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
         tx.pending_approvals.request_approval(PendingApproval(STREAM, "delete", packed_key_hashes(keys), AT))
         asked = tx.pending_approvals.get(STREAM)
-        tx.dead_letters.clear(STREAM, keys)
-        tx.waiting_records.clear(STREAM, keys)
+        tx.dead_letters.remove_records(STREAM, keys)
+        tx.waiting_records.remove_records(STREAM, keys)
         tx.pending_approvals.forget(STREAM)
         assert tx.dead_letters.key_hashes_among(STREAM, keys) == set()
         assert tx.waiting_records.matching(RecordFilter(STREAM)) == []
@@ -117,9 +117,9 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
 def test_hashes_sort_as_numbers(state: State) -> None:
     """The database compares all 128 bits, and none of them as a sign."""
     put(state, dict.fromkeys(NEAR_EDGES, 2))
-    with state.read_only() as tx:
-        found = tx.dead_letters.facts(STREAM)
-        assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
+    with state.begin_read_only() as tx:
+        found = tx.dead_letters.facts_of_stream(STREAM)
+        assert sorted(tx.bindings.target_id_by_key_hash(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
     assert state.known_keys(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
 

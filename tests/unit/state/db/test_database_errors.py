@@ -11,7 +11,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError
 
 from crossdock.errors import StateError
-from crossdock.state.db.database_errors import is_transient, translated, translated_os_errors, url_without_password
+from crossdock.state.db.database_errors import (
+    is_transient,
+    translated_database_errors,
+    translated_os_errors,
+    url_without_password,
+)
 
 URL = make_url("postgresql+psycopg://u:hunter2@h/d")
 AGAIN = "the run continues from what was delivered"
@@ -30,7 +35,7 @@ def postgresql_error(state: str | None, text: str = "it fails\nDETAIL: secret") 
 
 
 def refused(error: Exception) -> StateError:
-    with pytest.raises(StateError) as caught, translated(URL):
+    with pytest.raises(StateError) as caught, translated_database_errors(URL):
         raise error
     assert "secret" not in str(caught.value)
     assert "hunter2" not in str(caught.value)

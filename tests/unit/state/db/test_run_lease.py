@@ -43,7 +43,7 @@ def enter(url: StateUrl) -> bool:
     """Whether a run that gets the lease also has the lock."""
     engine = create_engine(url)
     try:
-        with closing(State(url, PIN)) as state, state.exclusive("late"), engine.connect() as connection:
+        with closing(State(url, PIN)) as state, state.hold_run_lease("late"), engine.connect() as connection:
             return bool(connection.execute(select(schema.leases.c.locked)).scalar_one())
     finally:
         engine.dispose()
@@ -77,12 +77,12 @@ def test_who_waits_gets_the_lease_at_the_end_of_the_other_run(state_url: StateUr
     """It is not refused, as it would be at once without a wait."""
     create_or_upgrade(state_url, PIN)
     with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, ExitStack() as run:
-        run.enter_context(first.exclusive("first"))
-        with pytest.raises(StateBusyError), second.exclusive("second"):
+        run.enter_context(first.hold_run_lease("first"))
+        with pytest.raises(StateBusyError), second.hold_run_lease("second"):
             pass
 
         def wait() -> None:
-            with second.exclusive("second", waits_s=WITHIN_S):
+            with second.hold_run_lease("second", waits_s=WITHIN_S):
                 pass
 
         with ThreadPoolExecutor(1) as pool:
@@ -94,10 +94,10 @@ def test_who_waits_gets_the_lease_at_the_end_of_the_other_run(state_url: StateUr
 def test_who_is_refused_is_told_which_run_is_in_progress(state_url: StateUrl) -> None:
     """With its job, since when, and how to end it; and how long the wait was."""
     create_or_upgrade(state_url, PIN)
-    with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, first.exclusive("a:1"):
+    with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, first.hold_run_lease("a:1"):
         with first.begin() as tx:
             run = tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
-        with pytest.raises(StateBusyError) as refused, second.exclusive("second", waits_s=0.2):
+        with pytest.raises(StateBusyError) as refused, second.hold_run_lease("second", waits_s=0.2):
             pass
     named = f"run {run} of the job nightly, in progress since 2026-03-15 02:30:00Z"
     assert refused.value.message == f"another run is using this state (a:1); it did not end within 0.2 s: {named}"

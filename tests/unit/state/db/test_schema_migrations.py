@@ -134,7 +134,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
     engine.dispose()
     assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
-    with opened.read_only() as tx:
+    with opened.begin_read_only() as tx:
         durations = {run.id: run.duration for run in tx.runs.listed(limit=9)}
     opened.close()
     assert durations == {ended: after - AT, killed: None, running: None}
@@ -174,7 +174,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 21)
-    entry, found = AuditEntry.new("init", "state", at=AT), list[int]()
+    entry, found = AuditEntry.by_current_actor("init", "state", at=AT), list[int]()
 
     def changed(tx: Transaction, version: int) -> None:
         tx.audit_log.put(entry)
@@ -186,7 +186,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
     with engine.connect() as connection:
         assert index_names(connection) == new
     engine.dispose()
-    with closing(State(state_url, PIN)) as opened, opened.read_only() as tx:
+    with closing(State(state_url, PIN)) as opened, opened.begin_read_only() as tx:
         assert [structs.replace(each, id=0) for each in tx.audit_log.listed(AuditFilter(), limit=9)] == [entry]
 
 
@@ -208,7 +208,7 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
         assert index_names(connection) == new
     engine.dispose()
     opened = State(state_url, PIN)
-    with opened.read_only() as tx:
+    with opened.begin_read_only() as tx:
         assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
         assert [each.target_id for each in tx.intents.unsettled()] == ["prd_1"]
     opened.close()
@@ -247,8 +247,8 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     engine.dispose()
     create_or_upgrade(state_url, PIN)
     state = State(state_url, PIN)
-    with state.read_only() as tx:
-        assert tx.untrimmed_keys.of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
+    with state.begin_read_only() as tx:
+        assert tx.untrimmed_keys.keys_of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
     state.close()
 
 
@@ -270,7 +270,7 @@ def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
     engine.dispose()
     assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
-    with opened.read_only() as tx:
+    with opened.begin_read_only() as tx:
         found = {each.id: each.messages for each in tx.runs.listed(limit=9)}
     opened.close()
     said = RunMessage("error", "", "f.csv: is short"), RunMessage("note", "wms.lots", "no new file")

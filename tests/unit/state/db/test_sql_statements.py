@@ -55,14 +55,14 @@ def test_a_new_scope_is_not_read_through(state: State) -> None:
         tx.intents.add([intent(n) for n in range(5_000)], run_id=run, fence=1, at=AT)
     counted = text("SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables")
     some = range(0, 2_000, 20)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         connection = tx.bindings._connection
         before = connection.execute(counted).scalar_one()
         for _ in range(12):  # from the sixth time on a statement is prepared, and from the eleventh its plan is kept
             for look_up in (
                 tx.bindings.get,
                 tx.bindings.idempotency_counters,
-                tx.bindings.ids,
+                tx.bindings.target_id_by_key_hash,
                 tx.intents.idempotency_counters,
             ):
                 assert len(look_up(SCOPE, some)) == len(some)

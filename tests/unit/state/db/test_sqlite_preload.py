@@ -28,9 +28,9 @@ def test_many_rows_have_the_file_read_ahead(tmp_path: Path, monkeypatch: pytest.
     create_or_upgrade(parse_url("sqlite:///state.db", tmp_path), PIN)
     size = (tmp_path / "state.db").stat().st_size
     with closing(State(parse_url("sqlite:///state.db", tmp_path), PIN)) as state:
-        state.read_ahead(0)
+        state.preload_database(0)
         assert not asked
-        state.read_ahead(10_000)
+        state.preload_database(10_000)
     assert asked[0][0] == 0
     assert all(start + length == after for (start, length), (after, _) in pairwise(asked))
     assert sum(asked[-1]) >= size
@@ -42,7 +42,7 @@ def test_reading_ahead_keeps_the_locks(tmp_path: Path) -> None:
     create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         start(state)
-        state.read_ahead(10**6)
+        state.preload_database(10**6)
         visit = (
             "import sqlite3, sys; file = sqlite3.connect(sys.argv[1]); file.execute('SELECT * FROM runs').fetchall()"
         )
@@ -53,6 +53,6 @@ def test_reading_ahead_keeps_the_locks(tmp_path: Path) -> None:
 
 def test_reading_ahead_is_never_needed(state: State, tmp_path: Path) -> None:
     """On PostgreSQL, and where the file is gone, it does nothing."""
-    state.read_ahead(10**9)
+    state.preload_database(10**9)
     (tmp_path / "state.db").unlink(missing_ok=True)
-    state.read_ahead(10**9)
+    state.preload_database(10**9)

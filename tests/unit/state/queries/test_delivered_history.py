@@ -22,7 +22,7 @@ def test_a_history_has_each_delivery_of_a_record(state: State) -> None:
     deliver(state, second, intent(1, idempotency_key="b", counter=2, **update))
     deliver(state, second, intent(1, idempotency_key="c", counter=3, **update), status="rejected")
     deliver(state, second, intent(2, idempotency_key="d"), untouched=True)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])
         assert tx.delivered_history.streams_and_scopes([second]) == {("wms.products", SCOPE)}
     assert [(each.run_id, each.operation, each.before, each.untouched) for each in found[1]] == [
@@ -41,7 +41,7 @@ def test_keys_come_in_pages(state: State) -> None:
             deliver(state, wanted, intent(key_hash, idempotency_key=f"{number}-{again}", counter=again + 1))
     deliver(state, other, intent(7, idempotency_key="other"))
     found: list[int] = []
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         while page := tx.delivered_history.delivered_key_hashes(
             SCOPE, [wanted], after=found[-1] if found else None, limit=3
         ):
@@ -62,6 +62,6 @@ def test_an_unanswered_create_is_remembered(state: State) -> None:
     with state.begin() as tx:
         tx.intents.store_attempt_results([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
     deliver(state, run_id, intent(2, idempotency_key="d", counter=2, operation="update", before={"name": "x"}))
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])
     assert [found[key][0].was_decided_again for key in (1, 2)] == [True, False]

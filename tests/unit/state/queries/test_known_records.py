@@ -17,7 +17,7 @@ def test_each_record_counts_once(state: State) -> None:
         tx.bindings.put(SCOPE, [binding(number) for number in (1, 2, 3, 4)], run_id=run, at=AT)
         tx.bindings.mark_deleted(SCOPE, [4], at=AT)  # it is gone
         tx.dead_letters.put([dead_letter(number, stream=STREAM) for number in (1, 10, 11)], run_id=run, at=AT)
-        tx.dead_letters.drop(STREAM, [11])
+        tx.dead_letters.mark_dropped(STREAM, [11])
         tx.waiting_records.put([waiting(10, stream=STREAM), waiting(12, stream="wms.lots")], run_id=run, at=AT)
         tx.intents.add(
             [intent(2, status="sending"), intent(13), intent(14, status="delivered")], run_id=run, fence=1, at=AT

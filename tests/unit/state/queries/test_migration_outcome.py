@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.queries.migration_outcome import DeadLetterCount
+from crossdock.state.queries.migration_sign_off_facts import DeadLetterCount
 from crossdock.state.tables.file_intake import FileFacts
 
 STREAM = "wms.products"
@@ -21,7 +21,7 @@ def test_dead_letters_are_counted_by_reason(state: State) -> None:
         letters = [dead_letter(number, stream=STREAM) for number in (1, 2, 3)]
         letters += [dead_letter(4, stream=STREAM, code="conflict"), dead_letter(5, stream="shop.orders")]
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        tx.dead_letters.drop(STREAM, [3])
+        tx.dead_letters.mark_dropped(STREAM, [3])
         assert tx.migration_outcome.dead_letter_counts([STREAM, "wms.lots"]) == [
             DeadLetterCount(STREAM, "bad_value", "dropped", 1),
             DeadLetterCount(STREAM, "bad_value", "rejected", 2),
@@ -60,7 +60,7 @@ def test_records_that_were_there_are_counted(state: State) -> None:
         there = [intent(number, status="delivered", untouched=True) for number in (1, 2)]
         tx.intents.add([*there, intent(3, status="delivered"), intent(4)], run_id=own, fence=1, at=AT)
         tx.intents.add([intent(5, status="delivered", untouched=True)], run_id=other, fence=1, at=AT)
-        assert tx.migration_outcome.untouched_counts(migration) == {STREAM: 2}
+        assert tx.migration_outcome.unneeded_write_counts(migration) == {STREAM: 2}
 
 
 def test_what_was_written_since_a_time(state: State) -> None:
@@ -70,10 +70,10 @@ def test_what_was_written_since_a_time(state: State) -> None:
         run = start(tx)
         items = [intent(1), intent(2)]
         tx.intents.add(items, run_id=run, fence=1, at=AT)
-        assert tx.migration_outcome.count_written_since([STREAM], AT) == 0
+        assert tx.migration_outcome.count_operations_since([STREAM], AT) == 0
         items[0].status = "delivered"
         tx.intents.write_outcomes(items[:1], at=later)
-        assert tx.migration_outcome.count_written_since([STREAM], AT) == 1
+        assert tx.migration_outcome.count_operations_since([STREAM], AT) == 1
         tx.intents.add([intent(3)], run_id=run, fence=1, at=later)
-        assert tx.migration_outcome.count_written_since([STREAM], AT) == 2
-        assert tx.migration_outcome.count_written_since(["wms.lots"], AT) == 0
+        assert tx.migration_outcome.count_operations_since([STREAM], AT) == 2
+        assert tx.migration_outcome.count_operations_since(["wms.lots"], AT) == 0

@@ -7,7 +7,7 @@ from tests.report_page import AT, dead_letter, start, waiting
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.delivery_intents import Status
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 
@@ -17,7 +17,7 @@ def test_each_stream_has_its_counts(state: State) -> None:
         first, second = start(tx), start(tx, days=1)
         tx.dead_letters.put([dead_letter(1), dead_letter(2), dead_letter(3, stream="wms.lots")], run_id=first, at=AT)
         tx.dead_letters.put([dead_letter(4), dead_letter(5, key="")], run_id=second, at=AT)
-        tx.dead_letters.drop("wms.invoices", [2])
+        tx.dead_letters.mark_dropped("wms.invoices", [2])
         tx.waiting_records.put([waiting(6), waiting(7, stream="wms.lots")], run_id=second, at=AT)
         tx.intents.add([intent(8, stream="wms.lots", status="in_doubt")], run_id=first, fence=1, at=AT)
         assert tx.open_record_counts.by_stream(["wms.lots", "wms.bins", "wms.invoices"]) == {

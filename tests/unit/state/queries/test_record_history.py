@@ -33,7 +33,7 @@ def fill(state: State) -> None:
 def test_a_record_is_found_by_its_ids(state: State) -> None:
     """By the id at its target and by an idempotency key, with its scope or its stream."""
     fill(state)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.record_history.records_by_id_or_idempotency_key("prd_1") == {
             FoundRecord(SCOPE, None, 1),
             FoundRecord(SCOPE, STREAM, 1),
@@ -46,8 +46,11 @@ def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     """A key hash means one record in each scope and stream."""
     fill(state)
     other = structs.replace(SCOPE, resource="order")
-    with state.read_only() as tx:
-        assert (tx.record_history.scopes(), tx.record_history.streams()) == ({SCOPE}, {STREAM})
+    with state.begin_read_only() as tx:
+        assert (
+            tx.record_history.scopes_of_bindings_and_operations(),
+            tx.record_history.streams_of_rejected_and_waiting(),
+        ) == ({SCOPE}, {STREAM})
         assert tx.record_history.records_with_keys([SCOPE, other], [STREAM], [2, 3]) == {
             FoundRecord(None, STREAM, 2),
             FoundRecord(None, STREAM, 3),
@@ -61,12 +64,12 @@ def test_a_record_is_found_by_its_line(state: State) -> None:
     again = intent(4, line=20)
     with state.begin() as tx:
         tx.intents.add([again], run_id=1, fence=1, at=AT)
-    with state.read_only() as tx:
-        found = [tx.record_history.records_up_to_line("f.csv", line) for line in (9, 10, 29, 99)]
+    with state.begin_read_only() as tx:
+        found = [tx.record_history.nearest_records_up_to_line("f.csv", line) for line in (9, 10, 29, 99)]
         assert [(line, {each.key_hash for each in records}) for line, records in found] == [
             (0, set()), (10, {1}), (20, {2, 4}), (30, {3}),
         ]  # fmt: skip
-        assert tx.record_history.records_up_to_line("other.csv", 99) == (0, set())
+        assert tx.record_history.nearest_records_up_to_line("other.csv", 99) == (0, set())
 
 
 def test_a_long_source_is_found_and_told_apart(state: State) -> None:
@@ -75,14 +78,14 @@ def test_a_long_source_is_found_and_told_apart(state: State) -> None:
     run = start(state)
     with state.begin() as tx:
         tx.intents.add([intent(n, source=f"{long}{n}") for n in (1, 2)], run_id=run, fence=1, at=AT)
-    with state.read_only() as tx:
-        assert tx.record_history.records_up_to_line(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
+    with state.begin_read_only() as tx:
+        assert tx.record_history.nearest_records_up_to_line(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
 
 
 def test_rows_have_no_data(state: State) -> None:
     """All columns but those with the record's data, and the attempts of each operation in order."""
     fill(state)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         (operation,) = tx.record_history.operations(SCOPE, 1)
         letters, waits = tx.record_history.dead_letters(STREAM, 2), tx.record_history.waits(STREAM, 3)
         found = [operation, *tx.record_history.bindings(SCOPE, 1), *letters, *waits]
@@ -102,14 +105,18 @@ def test_every_query_uses_an_index(state: State) -> None:
         own.execute(f"{kind} {statement}", parameters)
         plans.append("\n".join(map(str, own.fetchall())))
 
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         connection = tx.record_history._connection
         if connection.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL enable_seqscan = off"))  # else it prefers one for a table of one page
         event.listen(connection, "before_cursor_execute", explain)
         tx.record_history.records_by_id_or_idempotency_key("prd_1")
-        tx.record_history.records_with_keys(tx.record_history.scopes(), tx.record_history.streams(), [1, 2])
-        tx.record_history.records_up_to_line("f.csv", 99)
+        tx.record_history.records_with_keys(
+            tx.record_history.scopes_of_bindings_and_operations(),
+            tx.record_history.streams_of_rejected_and_waiting(),
+            [1, 2],
+        )
+        tx.record_history.nearest_records_up_to_line("f.csv", 99)
         tx.record_history.operations(SCOPE, 1)
         tx.record_history.bindings(SCOPE, 1)
         tx.record_history.dead_letters(STREAM, 2)

@@ -22,10 +22,16 @@ def test_reasons_are_counted_for_a_run_and_what_came_before_it(state: State) -> 
             [dead_letter(3), dead_letter(4, code="conflict"), dead_letter(5, code="conflict")], run_id=second, at=AT
         )
         tx.dead_letters.put([dead_letter(6)], run_id=third, at=AT)
-        tx.dead_letters.drop("wms.invoices", [9])
+        tx.dead_letters.mark_dropped("wms.invoices", [9])
     with state.begin() as tx:
-        assert tx.run_details.reasons(second) == [ReasonCount("conflict", 3, 2), ReasonCount("bad_value", 2, 1)]
-        assert tx.run_details.reasons(first) == [ReasonCount("bad_value", 1, 1), ReasonCount("conflict", 1, 1)]
+        assert tx.run_details.rejection_counts_by_reason(second) == [
+            ReasonCount("conflict", 3, 2),
+            ReasonCount("bad_value", 2, 1),
+        ]
+        assert tx.run_details.rejection_counts_by_reason(first) == [
+            ReasonCount("bad_value", 1, 1),
+            ReasonCount("conflict", 1, 1),
+        ]
         assert [tx.run_details.count_rejected_later(run) for run in (first, second, third)] == [4, 1, 0]
 
 
@@ -69,8 +75,8 @@ def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> 
         for item, minutes in ((quick, 1), (slow, 2), (late, 61)):
             item.status = "delivered"
             tx.intents.write_outcomes([item], at=AT + timedelta(minutes=minutes))
-        assert tx.run_details.deliveries(finish(tx, run)) == [
+        assert tx.run_details.deliveries_by_stream(finish(tx, run)) == [
             StreamDelivery("wms.b", 1, AT, AT + timedelta(minutes=2)),
             StreamDelivery("wms.a", 1, AT, AT + timedelta(minutes=1)),
         ]
-        assert tx.run_details.deliveries(finish(tx, other)) == []
+        assert tx.run_details.deliveries_by_stream(finish(tx, other)) == []

@@ -26,9 +26,13 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
         tx.runs.finish(by_hand, RunResult("done"), at=AT)
         tx.scheduled_runs.mark_finished_until("nightly", AT - timedelta(days=5))
     with state.begin() as tx:
-        assert [each.business_date.day for each in tx.scheduled_runs.between(FIRST, LAST)] == [28, 29]
-        assert tx.scheduled_runs.recorded_since() == {"nightly": AT - timedelta(days=5)}
-        assert [run.business_date for run in tx.runs.between(FIRST, LAST)] == ["2026-03-28", "2026-03-29", "2026-03-29"]
+        assert [each.business_date.day for each in tx.scheduled_runs.runs_between_dates(FIRST, LAST)] == [28, 29]
+        assert tx.scheduled_runs.recorded_since_by_job() == {"nightly": AT - timedelta(days=5)}
+        assert [run.business_date for run in tx.runs.run_sums_between_dates(FIRST, LAST)] == [
+            "2026-03-28",
+            "2026-03-29",
+            "2026-03-29",
+        ]
         assert sorted(tx.runs.counts_by_date(FIRST, LAST), key=lambda each: each.newest) == [
             RunsOfDate("nightly", "2026-03-28", "incomplete", 1, 2),
             RunsOfDate("nightly", "2026-03-29", "incomplete", 1, 3),
@@ -55,12 +59,12 @@ def test_what_belongs_to_runs_is_found(state: State) -> None:
         assert [(stream, file.name) for stream, file in found] == [("wms.items", "a.csv")]
         assert tx.runs.messages_starting_with("no new file", [run]) == [(run, said[0])]
         assert tx.runs.messages_starting_with("100%d", [run]) == []
-        assert tx.run_details.reasons_by_stream(run) == [
+        assert tx.run_details.rejection_counts_by_stream(run) == [
             StreamReasonCount("wms.invoices", "bad_value", 1, 1),
             StreamReasonCount("wms.lots", "bad_value", 1, 1),
         ]
-        assert tx.run_details.reasons_by_month(FIRST, LAST) == {("2026-03", "bad_value"): 2}
-        assert tx.run_details.reasons_by_month(FIRST, FIRST) == {}
+        assert tx.run_details.rejection_counts_by_month(FIRST, LAST) == {("2026-03", "bad_value"): 2}
+        assert tx.run_details.rejection_counts_by_month(FIRST, FIRST) == {}
 
 
 def test_of_a_run_the_first_operations_are_read(state: State) -> None:

@@ -15,11 +15,11 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.state import Scope, State, create_or_upgrade, parse_url
 from crossdock.state.queries.state_size import StateContents, TableSize, Unsettled
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.delivery_intents import Status
 
 
 def contents(state: State) -> StateContents:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return tx.state_size.contents()
 
 

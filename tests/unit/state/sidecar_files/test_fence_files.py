@@ -18,7 +18,7 @@ from crossdock.state.sidecar_files.fence_files import FenceFiles, path_in_user_f
 
 @contextmanager
 def opened(url: StateUrl, keys: Path, *, restored: bool = False) -> Iterator[State]:
-    with closing(State(url, PIN, keys=keys)) as state, state.exclusive("test", restored=restored):
+    with closing(State(url, PIN, keys=keys)) as state, state.hold_run_lease("test", restored=restored):
         yield state
 
 
@@ -49,7 +49,7 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
     mark = FenceFiles([tmp_path / "fence.json"], "a")
-    mark.check(0, "here")
+    mark.refuse_outdated_state(0, "here")
     mark.write(7)
     assert mark.highest_fence == 7
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
@@ -58,9 +58,9 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
     FenceFiles([tmp_path / "fence.json"], "a").write(7)
-    FenceFiles([tmp_path / "fence.json"], "b").check(1, "here")
+    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(1, "here")
     with pytest.raises(RefusedError):
-        FenceFiles([tmp_path / "fence.json"], "a").check(1, "here")
+        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(1, "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

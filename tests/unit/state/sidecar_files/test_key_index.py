@@ -57,7 +57,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
         raise LookupError
 
     with monkeypatch.context() as patch:
-        patch.setattr("crossdock.state.sidecar_files.key_index.from_bindings", refuse)
+        patch.setattr("crossdock.state.sidecar_files.key_index.index_from_bindings", refuse)
         try:
             return facts_of(state.known_keys(scope))
         except LookupError:
@@ -134,14 +134,14 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     """The index of more keys than are put in order is read when it is compared, and not before."""
     put(state, {1: (1, None), 2: (2, None)})
     state.update_key_index(SCOPE)
-    in_order = state.known_keys_in_order(SCOPE)
+    in_order = state.known_keys_unless_too_many(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
     monkeypatch.setattr("crossdock.state.sidecar_files.key_index.ORDERED", 1)
-    assert state.known_keys_in_order(SCOPE) is None
+    assert state.known_keys_unless_too_many(SCOPE) is None
     assert facts_of(state.known_keys(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})  # now the index is outdated, and the bindings count
-    assert state.known_keys_in_order(SCOPE) is None
+    assert state.known_keys_unless_too_many(SCOPE) is None
 
 
 def _damage_data(folder: Path) -> None:

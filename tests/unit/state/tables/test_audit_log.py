@@ -22,7 +22,9 @@ MINUTE = timedelta(minutes=1)
 
 def entry(number: int, action: str = "records drop", person: str = "ann", **changes: Any) -> AuditEntry:
     with acting_as(Actor(person, "10.0.0.7", "asked")):
-        return structs.replace(AuditEntry.new(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes)
+        return structs.replace(
+            AuditEntry.by_current_actor(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes
+        )
 
 
 def put(state: State, *entries: AuditEntry) -> None:
@@ -32,7 +34,7 @@ def put(state: State, *entries: AuditEntry) -> None:
 
 
 def listed(state: State, choice: AuditFilter = ALL, **options: Any) -> list[AuditEntry]:
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         return tx.audit_log.listed(choice, limit=options.pop("limit", 99), **options)
 
 
@@ -51,12 +53,12 @@ def test_an_entry_is_kept_as_it_is(state: State) -> None:
 def test_a_change_has_one_row(state: State) -> None:
     """What has begun gets its end, of which the first counts; a repeated transaction adds nothing."""
     begun = entry(1, outcome="begun")
-    refused = structs.replace(begun, after={"done": 1}).ended_by(RefusedError("too many", hint="look"))
+    refused = structs.replace(begun, after={"done": 1}).with_failure(RefusedError("too many", hint="look"))
     for each in (begun, begun, structs.replace(refused, at=AT), begun, structs.replace(begun, outcome="done")):
         put(state, each)
     (found,) = listed(state)
     assert (found.outcome, found.error, found.after, found.at) == ("refused", "too many; look", {"done": 1}, begun.at)
-    assert begun.ended_by(UnavailableError("away")).outcome == "failed"
+    assert begun.with_failure(UnavailableError("away")).outcome == "failed"
 
 
 def test_entries_are_found(state: State) -> None:
@@ -70,7 +72,7 @@ def test_entries_are_found(state: State) -> None:
 
     def numbers(choice: AuditFilter) -> list[int]:
         found = [int(each.subject.split()[-1]) for each in listed(state, choice)]
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             assert tx.audit_log.count(choice) == len(found)
         return found
 

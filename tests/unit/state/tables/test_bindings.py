@@ -33,7 +33,7 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
             top: binding(top, fingerprint=top),
             2: binding(2, counter=7, position="2026"),
         }
-        assert tx.bindings.ids(SCOPE, [top]) == {top: f"prd_{top}"}
+        assert tx.bindings.target_id_by_key_hash(SCOPE, [top]) == {top: f"prd_{top}"}
         assert tx.bindings.get(Scope("platform", "product", "other"), [2]) == {}
     assert min(state.known_keys(SCOPE).rows()) == (2, 12, "2026")
 
@@ -48,13 +48,13 @@ def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[
         tx.bindings.put(scope, [binding(each, counter=1) for each in kept], run_id=run, at=AT)
         tx.bindings.put(scope, [binding(each, counter=number) for each in kept[::3]], run_id=run, at=AT)
         tx.bindings.put(OTHER, [binding(each, target_id="other") for each in asked], run_id=run, at=AT)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         last = dict.fromkeys(kept, 1) | dict.fromkeys(kept[::3], number)
         there = {each: last[each] for each in wanted if each in last}
         assert tx.bindings.idempotency_counters(scope, wanted) == there
         assert {key: found.counter for key, found in tx.bindings.get(scope, wanted).items()} == there
-        assert tx.bindings.ids(scope, wanted) == {each: f"prd_{each}" for each in there}
-        assert set(tx.bindings.ids(OTHER, asked).values()) <= {"other"}
+        assert tx.bindings.target_id_by_key_hash(scope, wanted) == {each: f"prd_{each}" for each in there}
+        assert set(tx.bindings.target_id_by_key_hash(OTHER, asked).values()) <= {"other"}
 
 
 def test_what_is_accepted_is_bound(state: State) -> None:
@@ -73,12 +73,12 @@ def test_what_is_accepted_is_bound(state: State) -> None:
 
 def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> None:
     """And what others have changed since is not known to be of that time any more."""
-    run, part = start(state), SCOPE.contribution("depot.bins")
+    run, part = start(state), SCOPE.contribution_scope("depot.bins")
     accepted = AcceptedBinding(part, 1, "K1", "prd_1", None, None, "whole", "{}", '"2"', 2, "then")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, etag='"1"'), binding(2, etag='"1"', changed_at="first")], run_id=run, at=AT)
         tx.bindings.put_accepted([accepted], run_id=run, at=AT)
-        tx.bindings.renew_versions([accepted])
+        tx.bindings.store_record_versions([accepted])
     with state.begin() as tx:
         versions = {number: (each.etag, each.changed_at) for number, each in tx.bindings.get(SCOPE, [1, 2]).items()}
         assert versions == {1: ('"2"', "then"), 2: ('"1"', "first")}
@@ -93,15 +93,15 @@ def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> 
 
 def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None:
     """In the order of namespace and key hash, and each once."""
-    run, part, shop = start(state), SCOPE.contribution("depot.bins"), Scope("platform", "product", "shop")
+    run, part, shop = start(state), SCOPE.contribution_scope("depot.bins"), Scope("platform", "product", "shop")
     with state.begin() as tx:
         for scope in (part, OTHER, SCOPE, shop):
             tx.bindings.put(scope, [binding(1), binding(2)], run_id=run, at=AT)
 
     def listed(*, contributions: bool) -> list[tuple[Scope, int]]:
         found, after = list[tuple[Scope, int]](), None
-        with state.read_only() as tx:
-            while page := tx.bindings.of_resource(
+        with state.begin_read_only() as tx:
+            while page := tx.bindings.bindings_of_resource(
                 "platform", SCOPE.resource, after=after, limit=1, contributions=contributions
             ):
                 found += [(scope, each.key_hash) for scope, each in page]
@@ -122,10 +122,10 @@ def test_the_last_page_of_a_resource_costs_no_more_than_the_second(empty_state: 
         with state.begin() as tx:
             tx.bindings.put(SCOPE, [binding(number) for number in range(2_000)], run_id=run, at=AT)
         pages, taken, after = list[int](), list[int](), None
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             for _ in range(20):
                 before = steps.taken
-                page = tx.bindings.of_resource(SCOPE.target, SCOPE.resource, after=after, limit=100)
+                page = tx.bindings.bindings_of_resource(SCOPE.target, SCOPE.resource, after=after, limit=100)
                 pages.append(len(page))
                 taken.append(steps.taken - before)
                 after = SCOPE.namespace, page[-1][1].key_hash
@@ -156,8 +156,8 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
             tx.bindings.put(scope, [binding(number, key=key) for number, key in keys.items()], run_id=run, at=AT)
         tx.bindings.mark_deleted(stock, [2], at=AT)
     with state.begin() as tx:
-        tx.bindings.clear_payloads("shop", "stock", "A%7C|")
-        tx.bindings.clear_payloads("shop", "stock", "A%7C|")
+        tx.bindings.clear_payloads_by_key_prefix("shop", "stock", "A%7C|")
+        tx.bindings.clear_payloads_by_key_prefix("shop", "stock", "A%7C|")
     with state.begin() as tx:
         found = {scope: tx.bindings.get(scope, list(keys)) for scope in (stock, *others)}
     doubted = {(scope, number) for scope, each in found.items() for number, one in each.items() if not one.payload}
@@ -169,7 +169,7 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
 
 def test_contributions_to_records_that_were_created_again_are_found(state: State) -> None:
     """The others are as they were: their record is the same, gone, or not compared with the target yet."""
-    run_id, part = start(state), SCOPE.contribution("wms.prices")
+    run_id, part = start(state), SCOPE.contribution_scope("wms.prices")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(number) for number in range(4)], run_id=run_id, at=AT)
         tx.bindings.put(
@@ -181,7 +181,7 @@ def test_contributions_to_records_that_were_created_again_are_found(state: State
         tx.bindings.mark_deleted(SCOPE, [1, 2, 3], at=AT)
         again = [structs.replace(binding(number), target_id=f"new{number}") for number in (1, 2)]
         tx.bindings.put(SCOPE, again, run_id=run_id, at=AT)
-        tx.bindings.remap_contributions(SCOPE, [0, 1, 2])
+        tx.bindings.clear_contribution_fingerprints(SCOPE, [0, 1, 2])
         tx.bindings.mark_unverified(part, [binding(2)])
         (found,) = tx.bindings.contributions_to_recreated_records(part)
         assert (found.key_hash, found.payload, found.fingerprint) == (1, {"price": 1}, None)

@@ -28,8 +28,8 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.dead_letters.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.dead_letters.facts("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
-        tx.dead_letters.clear("s", [1])
+        assert tx.dead_letters.facts_of_stream("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
+        tx.dead_letters.remove_records("s", [1])
         assert tx.dead_letters.listed(limit=10) == []
 
 
@@ -44,7 +44,7 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
     with state.begin() as tx:
         tx.dead_letters.put([dead_letter(number) for number in range(4)], run_id=run, at=AT)
         tx.dead_letters.put([dead_letter(5, code="conflict"), dead_letter(6, "t")], run_id=run, at=later)
-        tx.dead_letters.drop("s", [3])
+        tx.dead_letters.mark_dropped("s", [3])
         chosen = {
             choice: [each.identity.key for each in tx.dead_letters.rejected_matching(choice)]
             for choice in (
@@ -97,7 +97,7 @@ def test_a_dropped_row_without_key_stays_dropped(state: State) -> None:
     with state.begin() as tx:
         tx.dead_letters.put([keyless("a")], run_id=first, at=AT)
         (found,) = tx.dead_letters.rejected_matching(RecordFilter("s"))
-        tx.dead_letters.drop("s", [found.identity.key_hash])
+        tx.dead_letters.mark_dropped("s", [found.identity.key_hash])
         tx.dead_letters.replace_keyless("s", [keyless("a")], None, run_id=second, at=AT)
         assert tx.dead_letters.listed(limit=9) == []
         assert len(tx.dead_letters.listed(limit=9, status="dropped")) == 1

@@ -18,9 +18,9 @@ def test_those_come_first_that_were_read_longest_ago(state: State) -> None:
         tx.followed_records.put([*records, FollowedRecord("shop.others", 1, "K", AT)])
         tx.followed_records.put([FollowedRecord(STREAM, 2**128 - 1, "K1", AT + timedelta(days=9), missed=2)])
         tx.followed_records.forget(STREAM, [2**128 - 2])
-    with state.read_only() as tx:
-        assert [each.key for each in tx.followed_records.oldest(STREAM, 2)] == ["K3", "K4"]
-        assert [(each.key, each.missed) for each in tx.followed_records.oldest(STREAM, 9)][-1] == ("K1", 2)
+    with state.begin_read_only() as tx:
+        assert [each.key for each in tx.followed_records.least_recently_read(STREAM, 2)] == ["K3", "K4"]
+        assert [(each.key, each.missed) for each in tx.followed_records.least_recently_read(STREAM, 9)][-1] == ("K1", 2)
         assert tx.followed_records.count(STREAM) == 3
         assert tx.followed_records.key_hashes("shop.others") == {1}
 
@@ -28,8 +28,8 @@ def test_those_come_first_that_were_read_longest_ago(state: State) -> None:
 def test_a_full_list_is_remembered_by_stream(state: State) -> None:
     """The time is that of the newest one."""
     with state.begin() as tx:
-        assert tx.full_lists.read_at(STREAM) is None
+        assert tx.full_lists.last_read_time(STREAM) is None
         tx.full_lists.put(STREAM, at=AT)
         tx.full_lists.put(STREAM, at=AT + timedelta(days=7))
-    with state.read_only() as tx:
-        assert tx.full_lists.read_at(STREAM) == AT + timedelta(days=7)
+    with state.begin_read_only() as tx:
+        assert tx.full_lists.last_read_time(STREAM) == AT + timedelta(days=7)

@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.unit.state.samples import AT
 
 from crossdock.state import NamedRecord, ReceivedWebhook, State
-from crossdock.state.tables.inbox import UnreadableWebhook
+from crossdock.state.tables.webhook_inbox import UnreadableWebhook
 
 LATER = AT + timedelta(minutes=1)
 OF = ["shop.orders"]
@@ -26,9 +26,9 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
         tx.inbox.receive([_received("a", ONE), _received("a", ONE), _received("b", TWO)], at=AT)
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         found = tx.inbox.due_records(AT, OF, limit=5)
-    assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
+    assert [(each.named_record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
 
 def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
@@ -65,7 +65,7 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
         again = [structs.replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.due_records(LATER, OF, limit=5)
-        assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
+        assert (found.named_record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count() == (2 if failed else 1)
         assert tx.inbox.key_hashes_among("shop.orders", [1, 2**128 - 1]) == (
             {1, 2**128 - 1} if failed else {2**128 - 1}
@@ -82,7 +82,7 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
         tx.inbox.add_records([other], at=AT)
         assert tx.inbox.due_streams(AT) == ["erp.items"]
         assert tx.inbox.due_streams(LATER)[0] == "erp.items"
-        assert [each.record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [
+        assert [each.named_record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [
             other,
             later,
         ]

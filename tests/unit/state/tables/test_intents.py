@@ -57,7 +57,7 @@ def test_the_highest_counter_of_each_key_is_found(state: State) -> None:
     items.append(intent(1, counter=9, idempotency_key="other", namespace="other"))
     with state.begin() as tx:
         tx.intents.add(items, run_id=run, fence=1, at=AT)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.intents.idempotency_counters(SCOPE, [2, 1, 1, 3]) == {1: 3, 2: 3}
         assert tx.intents.idempotency_counters(SCOPE, []) == {}
 

@@ -6,14 +6,14 @@ import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.state import Scope, State
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, stamp_of
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, stamp_of_scope
 
 OTHER = Scope("platform", "product", "other")
 
 
 def stamp(state: State, scope: Scope = SCOPE) -> int:
-    with state.read_only() as tx:
-        return stamp_of(tx.stamps._connection, scope)
+    with state.begin_read_only() as tx:
+        return stamp_of_scope(tx.stamps._connection, scope)
 
 
 def test_each_change_gives_a_new_stamp(state: State) -> None:
@@ -50,11 +50,11 @@ def test_contributions_belong_to_one_namespace(state: State) -> None:
     """A namespace that differs in case only, or begins with the same text, has contributions of its own."""
     upper = Scope(SCOPE.target, SCOPE.resource, SCOPE.namespace.upper())
     longer = Scope(SCOPE.target, SCOPE.resource, f"{SCOPE.namespace}x")
-    parts = {scope: scope.contribution("wms.prices") for scope in (SCOPE, upper, longer)}
+    parts = {scope: scope.contribution_scope("wms.prices") for scope in (SCOPE, upper, longer)}
     with state.begin() as tx:
         for part in parts.values():
             tx.stamps.record_changes(part, [])
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert {scope: tx.stamps.contribution_scopes(scope) for scope in parts} == {
             s: [part] for s, part in parts.items()
         }

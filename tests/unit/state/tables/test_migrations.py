@@ -30,8 +30,8 @@ def test_one_migration_is_open_until_it_is_signed_off(state: State) -> None:
         last = tx.migrations.last()
         assert last is not None
         assert (last.signed_off_at, last.signed_off_by, last.report_sha256) == (LATER, "bob", "ab" * 32)
-        assert tx.migrations.signed_off_with("ab" * 32) == last
-        assert tx.migrations.signed_off_with("cd" * 32) is None
+        assert tx.migrations.signed_off_with_report("ab" * 32) == last
+        assert tx.migrations.signed_off_with_report("cd" * 32) is None
         second = tx.migrations.begin("again", at=LATER, by="ann@host")
         assert (tx.migrations.current() or last).id == second > first
 
@@ -67,9 +67,9 @@ def test_the_last_approval_of_a_wave_counts(state: State) -> None:
     """An approval keeps what was open then; a later one takes its place."""
     with state.begin() as tx:
         migration = tx.migrations.begin("acme", at=AT, by="ann")
-        tx.migrations.approve(migration, WaveApproval("lots", AT, "bob", OpenCounts(rejected=3)))
+        tx.migrations.approve_wave(migration, WaveApproval("lots", AT, "bob", OpenCounts(rejected=3)))
         last = WaveApproval("lots", LATER, "eve", OpenCounts(rejected=4, waiting=1))
-        tx.migrations.approve(migration, last)
+        tx.migrations.approve_wave(migration, last)
         assert tx.migrations.approval_by_wave(migration) == {"lots": last}
 
 

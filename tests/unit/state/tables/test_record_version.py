@@ -27,9 +27,9 @@ def test_clearing_takes_what_is_named(state: State) -> None:
         tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         tx.waiting_records.put(waits, run_id=run, at=AT)
         for backlog in (tx.dead_letters, tx.waiting_records):
-            backlog.clear("a", [1, 3, 9])
-            backlog.clear("b", [])
-            backlog.clear("c", [1])
+            backlog.remove_records("a", [1, 3, 9])
+            backlog.remove_records("b", [])
+            backlog.remove_records("c", [1])
         assert {(row["stream"], row["key_hash"]) for row in tx.dead_letters.listed(limit=9)} == {
             ("a", 2), ("b", 1), ("b", 2), ("b", 3),
         }  # fmt: skip

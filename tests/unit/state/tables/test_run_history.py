@@ -28,15 +28,18 @@ def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
 
 def test_only_runs_of_the_present_lease_are_in_progress(state: State) -> None:
     """One whose process was killed is incomplete, whoever uses the state now and however runs are listed."""
-    with state.exclusive("a"), state.begin() as tx:
+    with state.hold_run_lease("a"), state.begin() as tx:
         killed = tx.runs.start(business_date="2026-03-29", at=AT)
-    with state.exclusive("b"):
+    with state.hold_run_lease("b"):
         with state.begin() as tx:
             running = tx.runs.start(business_date="2026-03-29", at=AT)
-        with state.read_only() as tx:
+        with state.begin_read_only() as tx:
             for run, status in ((killed, "incomplete"), (running, "running")):
                 assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
-            assert [each.status for each in tx.runs.between(AT.date(), AT.date())] == ["incomplete", "running"]
+            assert [each.status for each in tx.runs.run_sums_between_dates(AT.date(), AT.date())] == [
+                "incomplete",
+                "running",
+            ]
             counted = tx.runs.counts_by_date(AT.date(), AT.date())
             assert {each.newest: each.status for each in counted} == {killed: "incomplete", running: "running"}
             ended = tx.runs.get(killed)
@@ -48,13 +51,15 @@ def test_a_run_that_was_killed_on_another_host_has_ended_with_its_lease(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A minute after its last renewal: whether its process lives is not known before."""
-    now = run_lease._now
-    with state.exclusive("elsewhere:1"):
+    now = run_lease._shared_clock_time
+    with state.hold_run_lease("elsewhere:1"):
         with state.begin() as tx:
             run = tx.runs.start(business_date="2026-03-29", at=AT)
         for seconds, status in ((0.0, "running"), (run_lease.LEASE_S, "incomplete")):
-            monkeypatch.setattr(run_lease, "_now", lambda tx, later=seconds: now(tx) + timedelta(seconds=later))
-            with state.read_only() as tx:
+            monkeypatch.setattr(
+                run_lease, "_shared_clock_time", lambda tx, later=seconds: now(tx) + timedelta(seconds=later)
+            )
+            with state.begin_read_only() as tx:
                 assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
         monkeypatch.undo()
 

@@ -45,7 +45,7 @@ def test_one_that_was_killed_begins_again(state: State) -> None:
         assert found_again is not None
         assert (found_again.status, found_again.note, found_again.attempts) == ("failed", "why", 2)
         assert tx.scheduled_runs.last_finished("daily") == found_again
-        assert tx.scheduled_runs.of_date("daily", due.business_date) == [found_again]
+        assert tx.scheduled_runs.runs_of_date("daily", due.business_date) == [found_again]
 
 
 def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
@@ -53,25 +53,25 @@ def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
     due, why = due_run(), RunMessage("error", "", "no key", code="config")
     with state.begin() as tx:
         day = due.business_date.isoformat()
-        refusals = [tx.runs.record_refusal(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
+        refusals = [tx.runs.record_failed_start(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
         assert len(set(refusals)) == 1
-        assert tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
-        assert not tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
+        assert tx.scheduled_runs.record_failed_start(due, refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.record_failed_start(due, refusals[0], at=AT, busy=False)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.attempts) == ("failed", refusals[0], 1)
         assert tx.scheduled_runs.last_finished(due.job) is None
         assert tx.scheduled_runs.begin(due, at=AT)
-        tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=True)
+        tx.scheduled_runs.record_failed_start(due, refusals[0], at=AT, busy=True)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.attempts) == ("incomplete", None, 2)  # no process holds the state
-        tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
+        tx.scheduled_runs.record_failed_start(due, refusals[0], at=AT, busy=False)
         skipped = SkippedRun(due.job, due.due, due.business_date, "skipped", "later")
         tx.scheduled_runs.skip([skipped], at=AT)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.note) == ("skipped", refusals[0], "could not begin; later")
     execute(state, 1, seconds=1, requests=1)
     with state.begin() as tx:
-        assert not tx.scheduled_runs.record_refusal(due_run(1), refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.record_failed_start(due_run(1), refusals[0], at=AT, busy=False)
         assert tx.scheduled_runs.listed(limit=1)[0].status == "done"
 
 
@@ -114,11 +114,11 @@ def test_what_was_purged_is_finished(state: State) -> None:
         run = tx.runs.start(business_date=AT.date().isoformat(), at=AT)
         tx.scheduled_runs.mark_finished_until("daily", AT + DAY)
         tx.scheduled_runs.mark_finished_until("daily", AT)
-        assert [tx.scheduled_runs.is_forgotten(due_run(number)) for number in range(3)] == [True, True, False]
+        assert [tx.scheduled_runs.may_be_purged_already(due_run(number)) for number in range(3)] == [True, True, False]
         assert not tx.scheduled_runs.begin(due_run(1), at=AT)
-        assert not tx.scheduled_runs.record_refusal(due_run(1), run, at=AT, busy=False)
+        assert not tx.scheduled_runs.record_failed_start(due_run(1), run, at=AT, busy=False)
         assert tx.scheduled_runs.begin(due_run(2), at=AT)
-        assert not tx.scheduled_runs.is_forgotten(due_run(job="other"))
+        assert not tx.scheduled_runs.may_be_purged_already(due_run(job="other"))
 
 
 @pytest.mark.parametrize("paused", [True, False])
@@ -135,11 +135,11 @@ def test_a_job_is_paused_and_counts_from_its_first_sight(state: State, *, paused
 
 def test_the_next_run_is_estimated_from_the_latest(state: State) -> None:
     """Medians of the latest runs that are done; None before the first."""
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.scheduled_runs.expected_seconds_and_requests("daily") is None
     execute(state, 0, seconds=9_999, requests=9_999)
     for number in range(1, RECENT + 1):
         execute(state, number, seconds=10 * number, requests=number)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.scheduled_runs.expected_seconds_and_requests("daily") == (30.0, 3)
         assert tx.scheduled_runs.expected_seconds_and_requests("other") is None

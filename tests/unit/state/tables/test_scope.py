@@ -9,7 +9,7 @@ from tests.unit.state.samples import SCOPE
 
 from crossdock.state import Scope, State
 from crossdock.state.db.schema import key_stamps
-from crossdock.state.tables.record_identity import in_given_scope, in_scope
+from crossdock.state.tables.record_identity_and_scope import in_scope, in_scope_of_parameters
 
 OTHERS = [Scope("3pl", "product", "wms"), Scope("platform", "order", "wms"), Scope("platform", "product", "shop")]
 
@@ -19,18 +19,22 @@ def test_a_condition_selects_one_scope(state: State) -> None:
     with state.begin() as tx:
         for scope in (SCOPE, *OTHERS):
             tx.stamps.record_changes(scope, [])
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         connection = tx.stamps._connection
         for scope in (SCOPE, *OTHERS):
             query = select(*(key_stamps.c[name] for name in scope.columns))
             assert connection.execute(query.where(in_scope(key_stamps, scope))).all() == [tuple(scope.columns.values())]
-            given = connection.execute(query.where(in_given_scope(key_stamps)), scope.columns)
+            given = connection.execute(query.where(in_scope_of_parameters(key_stamps)), scope.columns)
             assert given.all() == [tuple(scope.columns.values())]
 
 
 def test_a_long_name_of_a_contribution_keeps_its_form() -> None:
     """It is stored, so that another form would not be found; a short one has the name of its stream."""
-    assert SCOPE.contribution("shop.prices").namespace.endswith("shop.prices")
-    scope = SCOPE.contribution("s" * 192)
+    assert SCOPE.contribution_scope("shop.prices").namespace.endswith("shop.prices")
+    scope = SCOPE.contribution_scope("s" * 192)
     name = hashlib.sha256(b"s" * 192).hexdigest()[:32]
-    assert (scope.namespace[-33:-32] + name, scope.is_contribution, scope.whole) == (scope.namespace[-33:], True, SCOPE)
+    assert (scope.namespace[-33:-32] + name, scope.is_contribution, scope.whole_record_scope) == (
+        scope.namespace[-33:],
+        True,
+        SCOPE,
+    )

@@ -18,12 +18,14 @@ def test_the_latest_snapshots_come_newest_first(state: State) -> None:
     """So many as asked for of one stream; the same content worked through again is one snapshot, of the later day."""
     with state.begin() as tx:
         for day, content in enumerate(("a", "b", "c", "a")):
-            tx.snapshots.remember("wms.p", content, PastSnapshot(100 + day, day or None), at=AT + timedelta(days=day))
-        tx.snapshots.remember("wms.q", "d", PastSnapshot(7, 7), at=AT)
+            tx.snapshots.record_snapshot(
+                "wms.p", content, PastSnapshot(100 + day, day or None), at=AT + timedelta(days=day)
+            )
+        tx.snapshots.record_snapshot("wms.q", "d", PastSnapshot(7, 7), at=AT)
         assert tx.snapshots.latest("wms.p", 2) == [PastSnapshot(103, 3), PastSnapshot(102, 2)]
         assert tx.snapshots.latest("wms.p", 9) == [PastSnapshot(103, 3), PastSnapshot(102, 2), PastSnapshot(101, 1)]
         assert tx.snapshots.latest("wms.r", 9) == []
-        assert (tx.snapshots.knows("wms.p", "b"), tx.snapshots.knows("wms.q", "b")) == (True, False)
+        assert (tx.snapshots.was_read_before("wms.p", "b"), tx.snapshots.was_read_before("wms.q", "b")) == (True, False)
 
 
 def test_only_live_records_count(state: State) -> None:
@@ -46,7 +48,7 @@ def test_only_live_records_count(state: State) -> None:
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
     """Asked for again it keeps its date and its approval; anything else takes its place without one."""
     asked = PendingApproval("wms.p", "delete product of wms on the platform", packed_key_hashes([TOP, 2, 1]), AT)
-    assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
+    assert (asked.record_count, asked.key_hashes) == (3, [1, 2, TOP])
     with state.begin() as tx:
         tx.pending_approvals.request_approval(asked)
         tx.pending_approvals.approve(asked, at=AT)

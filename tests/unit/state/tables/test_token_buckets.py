@@ -22,7 +22,7 @@ def test_a_bucket_is_read_as_written(state: State, rate: float, burst: int, time
     known = LimitEstimate(rate, "learned", burst, "reported", agreed=3)
     written = BucketState(Bucket(rate, burst, spent_until), known, 7, 2, frozen_until, as_of)
     with state.begin() as tx:
-        tx.buckets.put("b", BucketState.of_estimate(known))
+        tx.buckets.put("b", BucketState.from_estimate(known))
         tx.buckets.put("b", written)
         assert tx.buckets.get("b") == written
         assert tx.buckets.get("c") is None

@@ -18,7 +18,7 @@ from crossdock.state import (
     State,
     StateUrl,
 )
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.delivery_intents import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge as purging
 from crossdock.state.upkeep.removable_rows import PurgeTimes
@@ -27,7 +27,7 @@ from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
-AGES = PurgeTimes.at(NOW, timedelta(days=90), keys_kept_s=0)
+AGES = PurgeTimes.from_age(NOW, timedelta(days=90), keys_kept_s=0)
 CANARY = "canary-7f31c2"
 
 

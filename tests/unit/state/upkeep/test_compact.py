@@ -33,8 +33,8 @@ def test_compacting_gives_back_room(tmp_path: Path) -> None:
         assert after.free == 0
         assert after.size < before.size - 900_000
         assert after.size == sum((tmp_path / name).stat().st_size for name in ("state.db", "state.db-wal"))
-        with state.read_only() as tx:
-            assert sorted(tx.bindings.ids(SCOPE, range(1_000))) == list(range(10))
+        with state.begin_read_only() as tx:
+            assert sorted(tx.bindings.target_id_by_key_hash(SCOPE, range(1_000))) == list(range(10))
 
 
 def test_compacting_keeps_the_contents(state: State, state_url: StateUrl) -> None:
@@ -56,7 +56,7 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
         fill(state, 500)
     compact.compact(state_url)
     size = table(state, "bindings").size
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         seen = tx.bindings._connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'bindings'")
         assert seen.scalar_one() == 500
     fill(state, 500)
@@ -70,7 +70,7 @@ def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state, closing(State(url, PIN)) as other:
         fill(state, 10)
-        with other.read_only() as seen:
+        with other.begin_read_only() as seen:
             assert seen.bindings.counts_by_resource() == {"product": 10}
             with pytest.raises(
                 StateError, match="cannot be compacted: another process is reading the state"

@@ -30,7 +30,7 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.state.db.schema import attempts, batches, intents, run_messages, runs
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.delivery_intents import Status
 from crossdock.state.upkeep.retention import PurgeResult
 
 

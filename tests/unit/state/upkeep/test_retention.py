@@ -58,7 +58,7 @@ def test_old_scheduled_runs_go_and_count_as_finished(state: State, state_url: St
     open_ = execute(state, 155, status="running")
     young = [execute(state, number) for number in (20, 10)]
     skipped = execute(state, 300, job="off", status="skipped"), execute(state, 200, job="off", status="skipped")
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         expected, last = (
             tx.scheduled_runs.expected_seconds_and_requests("daily"),
             tx.scheduled_runs.last_finished("daily"),
@@ -86,11 +86,11 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
             tx.intake.accept("s", "1", [file(name, OLD, stamp)], at=OLD + timedelta(days=day))
         tx.intake.finish("s", "1")
         tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], at=OLD)
-        tx.intake.mark_seen("s", "1", ["hash of listed"], at=YOUNG)
+        tx.intake.mark_listed_by_source("s", "1", ["hash of listed"], at=YOUNG)
         tx.intake.accept("other", "1", [file("only", OLD, "1")], at=OLD)
         tx.intake.finish("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert [facts.name for facts in tx.intake.finished_files("s", "1").values()] == ["newest", "listed", "last"]
         assert list(tx.intake.unfinished_files("s")) == ["hash of unfinished"]
         assert max(facts.stamp for facts in tx.intake.known_files("s")) == "9"
@@ -104,15 +104,15 @@ def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) 
     """The latest of a stream stay, to compare the next one with; whatever was worked through is known for good."""
     with state.begin() as tx:
         for day in range(6):
-            tx.snapshots.remember("s", f"content {day}", PastSnapshot(day, day), at=OLD + timedelta(days=day))
-        tx.snapshots.remember("t", "content", PastSnapshot(1, 1), at=OLD)
+            tx.snapshots.record_snapshot("s", f"content {day}", PastSnapshot(day, day), at=OLD + timedelta(days=day))
+        tx.snapshots.record_snapshot("t", "content", PastSnapshot(1, 1), at=OLD)
         latest = tx.snapshots.latest("s", 3)
     assert purge(state, state_url) == PurgeResult(snapshots_removed=3)
-    with state.read_only() as tx:
+    with state.begin_read_only() as tx:
         assert tx.snapshots.latest("s", 9) == latest
-        assert all(tx.snapshots.knows("s", f"content {day}") for day in range(6))
-        assert not tx.snapshots.knows("s", "content 6")
-        assert not tx.snapshots.knows("t", "content 1")
+        assert all(tx.snapshots.was_read_before("s", f"content {day}") for day in range(6))
+        assert not tx.snapshots.was_read_before("s", "content 6")
+        assert not tx.snapshots.was_read_before("t", "content 1")
 
 
 def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:

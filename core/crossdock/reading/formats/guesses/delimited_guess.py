@@ -51,13 +51,16 @@ def guess_delimited(sample: TextSample) -> Guess | None:
     if typed is not None:
         return typed
     if named := _EXCEL.match(sample.text):
-        rest = _parse_with(
+        rest = _score_delimiter_and_quote(
             structs.replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None
         )
         found = [structs.replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
     else:
         found = [
-            each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parse_with(sample, delimiter, quote))
+            each
+            for delimiter in _DELIMITERS
+            for quote in _QUOTES
+            if (each := _score_delimiter_and_quote(sample, delimiter, quote))
         ]
     if not found:
         return None
@@ -93,7 +96,7 @@ def _split_rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]
     return rows
 
 
-def _parse_with(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
+def _score_delimiter_and_quote(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
     if delimiter not in sample.text or (quote is not None and quote not in sample.text):
         return None
     rows = _split_rows(sample.text, delimiter, quote)
@@ -135,7 +138,7 @@ def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> 
     if best.quote is None and '"' in sample.text:
         settings.append(Setting("quote", None, "quotes stand inside of fields, and do not enclose them"))
     settings.append(sample.encoding)
-    body, trailer = _without_trailer(sample, best, rows)
+    body, trailer = _split_off_trailer(sample, best, rows)
     settings += _header_settings(body, best.width, best.first)
     if trailer is not None:
         settings.append(trailer)
@@ -196,7 +199,7 @@ def _is_name_above_digits(name: str, cells: Sequence[str]) -> bool:
     return bool(filled) and all(has_digits) and not any(c.isdigit() for c in name)
 
 
-def _without_trailer(
+def _split_off_trailer(
     sample: TextSample, best: _Parsed, rows: Sequence[Sequence[str]]
 ) -> tuple[Sequence[Sequence[str]], Setting | None]:
     if not sample.is_whole or len(rows) < 3 or len(rows[-1]) == best.width or not _CODE.fullmatch(rows[-1][0].strip()):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 
+from crossdock.reading.formats.decoding_into_record_pieces import MARKS
 from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share_text
 from crossdock.reading.formats.misdeclared_files import detect_unmarked_utf_16
-from crossdock.reading.formats.text_decoding import MARKS
 
 EBCDIC = "cp037"
 _OTHERS = ("cp1252", "cp850", "latin-1")

@@ -15,7 +15,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.first_records import head_of
+from crossdock.reading.formats.file_preview import read_first_bytes
+from crossdock.reading.formats.guesses.columnar_and_sheet_guess import (
+    guess_columnar_or_sheet,
+    is_columnar_or_sheet,
+    is_sheet,
+)
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, guess_single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.encoding_guess import decode_sample
@@ -23,11 +28,10 @@ from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_widt
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
-from crossdock.reading.formats.guesses.table_guess import guess_table, is_columnar_or_sheet, is_sheet
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.wrappers.packed_streams import open_stream
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20
@@ -73,12 +77,14 @@ def guess_file(path: Path) -> FileGuess:
         ConfigError: If it is no regular file, or of a kind that cannot be read.
         RefusedError: If it is empty or damaged.
     """
-    head = head_of(path)
+    head = read_first_bytes(path)
     guess, size = (
-        (guess_table(path, head), path.stat().st_size) if is_columnar_or_sheet(head) else _guess_content(path, head)
+        (guess_columnar_or_sheet(path, head), path.stat().st_size)
+        if is_columnar_or_sheet(head)
+        else _guess_from_first_part(path, head)
     )
     trial = _read_with_guess(path, guess)
-    if not trial.is_read and (other := _without_quotes(guess)) is not None:
+    if not trial.is_read and (other := _same_guess_without_quotes(guess)) is not None:
         again = _read_with_guess(path, other)
         guess, trial = (other, again) if again.is_read else (guess, trial)
     columns = {name: _guess_value_form(name, cells) for name, cells in trial.cells.items()}
@@ -97,8 +103,8 @@ def _guess_value_form(name: str, cells: Sequence[str]) -> ValueForm:
     return found
 
 
-def _guess_content(path: Path, head: bytes) -> tuple[Guess, int]:
-    with open_stream(path, name=path.name) as stream:
+def _guess_from_first_part(path: Path, head: bytes) -> tuple[Guess, int]:
+    with open_and_unpack_gzip(path, name=path.name) as stream:
         data = stream.read(SAMPLE_BYTES)
         sample = Sample(data, is_whole=not stream.read(1))
     if not data:
@@ -106,14 +112,14 @@ def _guess_content(path: Path, head: bytes) -> tuple[Guess, int]:
             "the file is empty", where=path.name, hint="Fetch it again, or ask the sender.", code="file_empty"
         )
     if is_sheet(data):
-        return guess_table(path, head), path.stat().st_size
-    guess = _guess_bytes(sample, path.name)
+        return guess_columnar_or_sheet(path, head), path.stat().st_size
+    guess = _guess_format_of_sample(sample, path.name)
     if not data.startswith(head[:2]):
         guess = Guess(guess.settings, (*guess.remarks, "The file is packed, and is unpacked as it is read."))
     return guess, len(data)
 
 
-def _guess_bytes(sample: Sample, name: str) -> Guess:
+def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
     for guess_bytes in _BYTES:
         if (found := guess_bytes(sample)) is not None:
             return found
@@ -171,7 +177,7 @@ def _read_with_guess(path: Path, guess: Guess) -> _Trial:
     return _Trial(cells, rows, not refusal, [remark], lists)
 
 
-def _without_quotes(guess: Guess) -> Guess | None:
+def _same_guess_without_quotes(guess: Guess) -> Guess | None:
     """Return the same guess of a delimited file, but with quotes as ordinary characters."""
     if "delimiter" not in guess.format or "quote" in guess.format:
         return None

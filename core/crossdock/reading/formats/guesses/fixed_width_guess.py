@@ -54,7 +54,7 @@ def guess_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[
         if kinds[position] != _BLANK
         and (position == start or kinds[position - 1] == _BLANK or kinds[position] != kinds[position - 1])
     ]
-    begins = _without_begins_in_texts(begins, lines, kinds)
+    begins = _drop_column_starts_inside_texts(begins, lines, kinds)
     columns, bases = dict[str, dict[str, int]](), dict[str, str]()
     for number, begin in enumerate(begins, 1):
         end = begins[number] if number < len(begins) else len(kinds)
@@ -72,7 +72,7 @@ def _character_kind(characters: set[str]) -> str:
     )
 
 
-def _without_begins_in_texts(begins: Sequence[int], lines: Sequence[str], kinds: Sequence[str]) -> list[int]:
+def _drop_column_starts_inside_texts(begins: Sequence[int], lines: Sequence[str], kinds: Sequence[str]) -> list[int]:
     """Leave out begins inside of texts: where a word of some line goes on across them, or a number with its sign."""
     kept: list[int] = []
     for begin in begins:

@@ -26,7 +26,7 @@ _PACKED = (
 
 def guess_mainframe(sample: Sample) -> Guess | None:
     """Return the guess for a file in EBCDIC; None for others."""
-    words = _records_after_words(sample)
+    words = _records_after_descriptor_words(sample)
     if words is not None:
         line_end, records = words
         if is_ebcdic(b"".join(records)):
@@ -70,7 +70,7 @@ def _make_guess(records: Sequence[bytes], settings: Sequence[Setting]) -> Guess:
     return Guess((kind, _ENCODING, *settings, *short, named), (_PACKED,) if is_binary else ())
 
 
-def _records_after_words(sample: Sample) -> tuple[str, list[bytes]] | None:
+def _records_after_descriptor_words(sample: Sample) -> tuple[str, list[bytes]] | None:
     """Return ``rdw`` or ``bdw`` and the first records, if descriptor words lead from each record to the next."""
     for line_end, skipped in (("bdw", 4), ("rdw", 0)):
         at, records = skipped, list[bytes]()

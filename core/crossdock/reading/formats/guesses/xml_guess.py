@@ -35,7 +35,7 @@ class _DocumentScan:
         self.most[path] = max(self.most.get(path, 0), around[path])
         self.counts[path] = self.counts.get(path, 0) + 1
         for attribute, value in attributes.items():
-            self._leaf((*path, f"@{attribute}"), value)
+            self._count_leaf_value((*path, f"@{attribute}"), value)
         self._stack.append((path, {}))
         self._text, self._has_children, self._has_attributes = "", False, bool(attributes)
 
@@ -44,7 +44,7 @@ class _DocumentScan:
         if not self._has_children:
             text = self._text.strip()
             if text or not self._has_attributes:
-                self._leaf(path, text)
+                self._count_leaf_value(path, text)
         self._has_children = True
 
     def text(self, data: str) -> None:
@@ -53,7 +53,7 @@ class _DocumentScan:
     def doctype(self, *_: object) -> None:
         self.has_doctype = True
 
-    def _leaf(self, path: Path, value: str) -> None:
+    def _count_leaf_value(self, path: Path, value: str) -> None:
         self.leaves[path] = self.leaves.get(path, 0) + 1
         self.values[path] = value
 

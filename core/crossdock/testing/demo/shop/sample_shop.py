@@ -93,7 +93,7 @@ class ShopOrder(Struct, eq=False):
         return self.subtotal + self.shipping + self.tax
 
     @property
-    def refunded(self) -> Decimal:
+    def refunded_amount(self) -> Decimal:
         return sum((refund.amount + refund.tax for refund in self.refunds), Decimal(0))
 
     @property
@@ -130,10 +130,10 @@ class SampleShop:
         self._place_order(bob, {mug: 7})
         self._place_order(ann, {chair: 2, lamp: 1}, discount="30.79", shipping="19.00")
 
-    def order(self, order_id: int) -> ShopOrder | None:
+    def find_order(self, order_id: int) -> ShopOrder | None:
         return next((order for order in self.orders if order.id == order_id), None)
 
-    def article(self, sku: str) -> Article | None:
+    def find_article(self, sku: str) -> Article | None:
         return next((article for article in self.articles if article.sku == sku), None)
 
     def ship(self, order: ShopOrder, units: dict[int, int], carrier: str, number: str, url: str | None) -> Parcel:

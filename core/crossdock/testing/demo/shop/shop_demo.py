@@ -12,7 +12,11 @@ from typing import Literal
 from msgspec import Struct
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create_folder, set_variables, stable_port
+from crossdock.testing.demo.demo_folder_and_servers import (
+    create_folder,
+    free_port_below_ephemeral,
+    write_and_set_variables,
+)
 from crossdock.testing.demo.shop.json_server import serve_api
 from crossdock.testing.demo.shop.sample_3pl import Sample3pl
 from crossdock.testing.demo.shop.sample_shop import SampleShop
@@ -53,7 +57,7 @@ def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -
     stock = {article.sku: article.stock for article in shop.articles}
     depot = Sample3pl(key, stock, ships_when_asked=ships_when_asked)
     with (
-        SandboxServer(folder / "sandbox", port=stable_port()) as platform,
+        SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform,
         serve_api(api.respond) as shop_url,
         serve_api(depot.respond) as depot_url,
     ):
@@ -67,5 +71,5 @@ def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -
         }
         config = files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
         (folder / CONFIG).write_text(config, "utf-8")
-        set_variables(folder, variables)
+        write_and_set_variables(folder, variables)
         yield ShopDemo(shop, depot, platform, variables)

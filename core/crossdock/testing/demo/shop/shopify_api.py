@@ -40,7 +40,7 @@ class ShopifyApi:
             "stockOfSku": self._stock_of_sku,
             "stockOfItem": self._stock_of_item,
             "inventorySetQuantities": self._set_stock,
-            "shipments": self._shipments,
+            "shipments": self._order_with_shipments,
             "fulfillmentCreate": self._ship,
             "ping": lambda _: {"shop": views.SHOP},
             "bulkOperations": lambda asked: self._list("bulkOperations", asked, ()),
@@ -136,7 +136,7 @@ class ShopifyApi:
 
     def _stock_of_sku(self, asked: Variables) -> dict[str, Any]:
         found = _SKU.search(asked["found"])
-        article = self._shop.article(found[1]) if found else None
+        article = self._shop.find_article(found[1]) if found else None
         return {"inventoryItems": views.page([views.inventory_item(article)] if article else [])}
 
     def _stock_of_item(self, asked: Variables) -> dict[str, Any]:
@@ -158,14 +158,14 @@ class ShopifyApi:
 
     # ---- shipments
 
-    def _shipments(self, asked: Variables) -> dict[str, Any]:
-        order = self._shop.order(int(asked["id"].rpartition("/")[2]))
+    def _order_with_shipments(self, asked: Variables) -> dict[str, Any]:
+        order = self._shop.find_order(int(asked["id"].rpartition("/")[2]))
         return {"order": views.order_to_ship(order) if order else None}
 
     def _ship(self, asked: Variables) -> dict[str, Any]:
         wanted, tracking = asked["fulfillment"], asked["fulfillment"]["trackingInfo"]
         [group] = wanted["lineItemsByFulfillmentOrder"]
-        order = self._shop.order(int(group["fulfillmentOrderId"].rpartition("/")[2]))
+        order = self._shop.find_order(int(group["fulfillmentOrderId"].rpartition("/")[2]))
         assert order is not None
         units = {int(row["id"].rpartition("/")[2]): int(row["quantity"]) for row in group["fulfillmentOrderLineItems"]}
         parcel = self._shop.ship(order, units, tracking.get("company", ""), tracking["number"], tracking.get("url"))

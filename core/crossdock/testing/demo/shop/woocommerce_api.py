@@ -23,13 +23,13 @@ class WooCommerceApi:
         if call.params.get("oauth_consumer_key") != self._key:
             return _refused(401, "Consumer key is invalid.")
         if call.path.startswith(_TRACKING):
-            return self._parcels(call, call.path.removeprefix(f"{_TRACKING}/").split("/"))
+            return self._list_or_add_parcels(call, call.path.removeprefix(f"{_TRACKING}/").split("/"))
         path = call.path.removeprefix(f"{_API}/").split("/")
         match path:
             case ["products", number]:
-                return self._product(call, int(number))
+                return self._show_or_restock_product(call, int(number))
             case ["orders", number]:
-                return self._order(call, self._shop.order(int(number)))
+                return self._show_or_complete_order(call, self._shop.find_order(int(number)))
         records = self._list(path, call)
         return _refused(404, "No route was found.") if records is None else _page(records, call)
 
@@ -38,7 +38,7 @@ class WooCommerceApi:
             case ["orders"]:
                 return () if call.params.get("status") == "trash" else map(_order, self._shop.orders)
             case ["orders", number, "refunds"]:
-                order = self._shop.order(int(number))
+                order = self._shop.find_order(int(number))
                 return _refunds(order) if order else ()
             case ["products"]:
                 wanted = call.params.get("sku")
@@ -48,7 +48,7 @@ class WooCommerceApi:
                 return map(_customer, self._shop.buyers)
         return None
 
-    def _product(self, call: ApiRequest, number: int) -> ApiResponse:
+    def _show_or_restock_product(self, call: ApiRequest, number: int) -> ApiResponse:
         article = next((each for each in self._shop.articles if each.id == number), None)
         if article is None:
             return _refused(404, "Invalid ID.")
@@ -56,15 +56,15 @@ class WooCommerceApi:
             article.stock += int(call.body.get("inventory_delta", 0))
         return ApiResponse(200, _product(article, self._shop.opened))
 
-    def _order(self, call: ApiRequest, order: ShopOrder | None) -> ApiResponse:
+    def _show_or_complete_order(self, call: ApiRequest, order: ShopOrder | None) -> ApiResponse:
         if order is None:
             return _refused(404, "Invalid ID.")
         if call.method == "PUT" and call.body.get("status") == "completed":
             self._shop.complete(order)
         return ApiResponse(200, _order(order))
 
-    def _parcels(self, call: ApiRequest, path: list[str]) -> ApiResponse:
-        order = self._shop.order(int(path[1])) if path[1:] else None
+    def _list_or_add_parcels(self, call: ApiRequest, path: list[str]) -> ApiResponse:
+        order = self._shop.find_order(int(path[1])) if path[1:] else None
         if order is None:
             return _refused(404, "Invalid ID.")
         if call.method == "POST":
@@ -87,7 +87,7 @@ def _page(records: Any, call: ApiRequest) -> ApiResponse:
     return ApiResponse(200, found[start : start + size], {"x-wp-total": str(len(found))})
 
 
-def _times(name: str, moment: datetime | None) -> dict[str, str | None]:
+def _local_and_gmt_times(name: str, moment: datetime | None) -> dict[str, str | None]:
     text = moment.replace(tzinfo=None).isoformat(timespec="seconds") if moment else None
     return {name: text, f"{name}_gmt": text}
 
@@ -104,7 +104,7 @@ def _product(article: Article, opened: datetime) -> dict[str, Any]:
         "attributes": [],
         "manage_stock": True,
         "stock_quantity": article.stock,
-        **_times("date_modified", opened),
+        **_local_and_gmt_times("date_modified", opened),
     }
 
 
@@ -144,10 +144,10 @@ def _order(order: ShopOrder) -> dict[str, Any]:
         "total_tax": f"{order.tax:f}",
         "total": f"{order.total:f}",
         "refunds": [{"id": each.id} for each in order.refunds],
-        **_times("date_created", order.placed),
-        **_times("date_modified", order.changed),
-        **_times("date_paid", order.placed),
-        **_times("date_completed", order.completed),
+        **_local_and_gmt_times("date_created", order.placed),
+        **_local_and_gmt_times("date_modified", order.changed),
+        **_local_and_gmt_times("date_paid", order.placed),
+        **_local_and_gmt_times("date_completed", order.completed),
     }
 
 
@@ -167,7 +167,7 @@ def _refunds(order: ShopOrder) -> list[dict[str, Any]]:
                     "total_tax": f"{-each.tax:f}",
                 }
             ],
-            **_times("date_created", order.changed),
+            **_local_and_gmt_times("date_created", order.changed),
         }
         for each in order.refunds
     ]

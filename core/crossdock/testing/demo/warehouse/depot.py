@@ -87,7 +87,7 @@ class Depot:
         if order["state"] != "accepted":
             return
         is_last = order["day"] < self.book["day"]
-        picked = [(line, *pick) for line in order["lines"] for pick in self._picked(order["lines"][line], is_last)]
+        picked = [(line, *pick) for line in order["lines"] for pick in self._pick_units(order["lines"][line], is_last)]
         is_open = any(line["open"] for line in order["lines"].values())
         order["state"] = "accepted" if is_open and not is_last else "shipped"
         status = "COMPLETE" if not is_open else "SHORT" if is_last else "PARTIAL"
@@ -99,7 +99,7 @@ class Depot:
             no_parcel = {} if picked else {"shipment_id": "", "carrier": "", "tracking_code": ""}
             yield shown | {"shipped_qty": str(units)} | tracking | no_parcel
 
-    def _picked(self, line: dict[str, Any], is_last: bool) -> Iterable[tuple[str, int]]:
+    def _pick_units(self, line: dict[str, Any], is_last: bool) -> Iterable[tuple[str, int]]:
         for sku in [line["sku"], *([SUBSTITUTES.get(line["sku"], "")] if is_last else [])]:
             units = min(line["open"], self._stock.get(sku, 0))
             if units:

@@ -14,7 +14,11 @@ from msgspec import Struct, field
 
 from crossdock.config.project.project import Project
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create_folder, set_variables, stable_port
+from crossdock.testing.demo.demo_folder_and_servers import (
+    create_folder,
+    free_port_below_ephemeral,
+    write_and_set_variables,
+)
 from crossdock.testing.demo.warehouse import depot
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
@@ -101,15 +105,15 @@ def run_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
     own = files("crossdock.testing.demo.warehouse")
     (folder / CONFIG).write_text(own.joinpath("warehouse_exchange.yaml").read_text("utf-8"), "utf-8")
     shutil.copyfile(depot.__file__, folder / "depot.py")
-    with SandboxServer(folder / "sandbox", port=stable_port()) as platform:
+    with SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform:
         variables = {"PLATFORM_URL": platform.base_url, "CROSSDOCK_API_KEY": platform.api_key}
-        set_variables(folder, variables)
+        write_and_set_variables(folder, variables)
         yield WarehouseDemo(folder, variables)
 
 
 def _write_record(project: Project, resource: str, body: Mapping[str, Any], record_id: str | None = None) -> str:
     """Create a record of the platform, or change one, and return its id."""
-    path = project.platform.path(resource) + (f"/{record_id}" if record_id else "")
+    path = project.platform.resource_path(resource) + (f"/{record_id}" if record_id else "")
     headers = {"content-type": "application/merge-patch+json" if record_id else "application/json"}
     with closing(PlatformTarget(project.platform).client()) as client:
         answer = client.send("PATCH" if record_id else "POST", path, body=exact_json.dumps(body), headers=headers)

@@ -17,11 +17,11 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Finding
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import UnauthorizedError
 from crossdock.testing import ManualClock, context
 from crossdock.testing.contract import StreamContract
-from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.clock import Clock
 from crossdock_connectors.shop.woocommerce.check import check
 
@@ -41,7 +41,7 @@ def filled_shop(clock: Clock | None = None) -> FakeShop:
 
 
 class _OfWooCommerce(StreamContract):
-    connector = load("woocommerce")
+    connector = load_connector("woocommerce")
     environment = {"CONSUMER_KEY": "ck_fake", "CONSUMER_SECRET": "cs_fake"}
     settings: dict[str, Any] = {
         "kind": "woocommerce",
@@ -110,11 +110,11 @@ def findings(folder: Path, shop: FakeShop, **server: Any) -> list[Finding]:
     clock = ManualClock()
     settings = {
         "base_url": "https://shop.example",
-        "consumer_key": private_file(folder / "key", "ck_fake"),
-        "consumer_secret": private_file(folder / "secret", "cs_fake"),
+        "consumer_key": write_private_file(folder / "key", "ck_fake"),
+        "consumer_secret": write_private_file(folder / "secret", "cs_fake"),
     }
     network = transport(Dated(shop, clock, **server))
-    return list(check(context(load("woocommerce"), settings, transport=network, clock=clock, folder=folder)))
+    return list(check(context(load_connector("woocommerce"), settings, transport=network, clock=clock, folder=folder)))
 
 
 def test_a_shop_in_order(tmp_path: Path) -> None:

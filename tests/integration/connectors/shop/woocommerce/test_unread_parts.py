@@ -14,10 +14,10 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RemoteError
 from crossdock.testing import context
-from crossdock.testing.connector_context import read
+from crossdock.testing.context_and_stream_reading import read
 
 Change = Callable[[PartnerAnswer], PartnerAnswer]
 
@@ -137,7 +137,7 @@ def test_an_address_without_members_is_the_empty_array_of_php(member: str) -> No
     def emptied(given: PartnerAnswer) -> PartnerAnswer:
         return replace(given, body=[{**order, member: []} for order in given.body])
 
-    connector = load("woocommerce")
+    connector = load_connector("woocommerce")
     partner: Any = Changing(shop_of(False), "/orders", emptied)
     for stream in ("orders", "invoices", "customers"):
         run = context(connector, _OfWooCommerce.settings, transport=transport(partner))

@@ -8,7 +8,12 @@ import pytest
 
 from crossdock.targets import Answer
 from crossdock.values import exact_json
-from crossdock_connectors.shop.shopify.target_answers import POINTS, failed_outcome, rate_of_points, refused_outcome
+from crossdock_connectors.shop.shopify.target_answers import (
+    POINTS,
+    failed_outcome,
+    rate_headers_from_points,
+    refused_outcome,
+)
 
 
 def answered(body: Any, status: int = 200) -> Answer:
@@ -107,11 +112,11 @@ def test_messages_are_joined_once_and_bounded() -> None:
 
 def test_the_bucket_of_points_is_one_of_requests() -> None:
     """Each answer tells what is left; one that does not tell all three numbers tells nothing."""
-    found = rate_of_points(answered({"data": {}, "extensions": cost(left=500)}))
+    found = rate_headers_from_points(answered({"data": {}, "extensions": cost(left=500)}))
     assert found is not None
     assert (found.remaining, found.burst, found.rate_per_s) == (500 / POINTS, 2000 / POINTS, 100 / POINTS)
     del (broken := cost(500))["cost"]["throttleStatus"]["restoreRate"]
     bodies: list[Any] = [{"data": {}}, {"data": {}, "extensions": broken}, []]
     for body in bodies:
-        assert rate_of_points(answered(body)) is None
-    assert rate_of_points(Answer(502, {}, b"<html>")) is None
+        assert rate_headers_from_points(answered(body)) is None
+    assert rate_headers_from_points(Answer(502, {}, b"<html>")) is None

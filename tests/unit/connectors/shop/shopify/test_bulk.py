@@ -84,10 +84,10 @@ def test_a_run_waits_for_a_place() -> None:
     """Other operations of the app are waited for; after bulk_timeout_s the run ends."""
     site = sold(bulk_limit=1, bulk_takes=timedelta(minutes=5))
     with run(site) as ctx:
-        bulk._start_operation(ctx, CUSTOMERS.bulk(""))
+        bulk._start_operation(ctx, CUSTOMERS.bulk_query(""))
     assert names(site) == ["#1001"]
     with run(site) as ctx:
-        bulk._start_operation(ctx, CUSTOMERS.bulk(""))
+        bulk._start_operation(ctx, CUSTOMERS.bulk_query(""))
     with pytest.raises(UnavailableError, match="has no place for a bulk operation"):
         names(site, reuse=False, bulk_timeout_s=60)
 

@@ -12,10 +12,10 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import CONNECTOR, drafts, shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
-from crossdock.testing.connector_context import read
+from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
+from crossdock.testing.context_and_stream_reading import read
 from crossdock_connectors.shop.lists_read_once import StoredList
-from crossdock_connectors.shop.shopify.changes_read_once import changed_records, search_from
+from crossdock_connectors.shop.shopify.changes_read_once import changed_records, changed_since_moment_search
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 
@@ -83,8 +83,8 @@ def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
 def test_a_search_has_whole_seconds_and_quotes() -> None:
     """Shopify takes no notice of times without quotes."""
     moment = Site().clock.now().replace(microsecond=999_999)
-    assert search_from(moment) == f"updated_at:>='{instant_cursor(moment.replace(microsecond=0))}'"
-    assert search_from(None) is None
+    assert changed_since_moment_search(moment) == f"updated_at:>='{instant_cursor(moment.replace(microsecond=0))}'"
+    assert changed_since_moment_search(None) is None
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from msgspec import structs
 from pydantic import ValidationError
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.app_tokens import Refusal
@@ -15,7 +15,7 @@ from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.account_owner_consent import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserConsentAttempt
 from crossdock.sources import AuthorizationCodeAuth
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.check import check
@@ -98,17 +98,17 @@ def test_a_public_app_that_the_merchant_gave_access(site: Site, tmp_path: Path) 
     public = {**APP, "app": "public", "scopes": ["read_orders", "read_products"], "tokens": str(tokens)}
     with pytest.raises(UnauthorizedError, match="crossdock connect"):
         read(shop_context(site, **public))
-    api = structs.replace(shop_context(site, **public).settings.declared_api(), transport=transport(site.shop))
+    api = replace(shop_context(site, **public).settings.declared_api(), transport=transport(site.shop))
     assert isinstance(api.auth, AuthorizationCodeAuth)
     api.auth.clock = site.clock
-    attempt = BrowserAccess(api, api.auth, "http://127.0.0.1:1/callback")
+    attempt = BrowserConsentAttempt(api, api.auth, "http://127.0.0.1:1/callback")
     asked = parse_qs(urlsplit(attempt.address).query)
     assert (asked["scope"], urlsplit(attempt.address).path) == (["read_orders,read_products"], "/admin/oauth/authorize")
     site.shop.app.code = "code-1"
-    assert attempt.accept_answer(
+    assert attempt.take_answer_if_state_matches(
         urlencode({"code": "code-1", "shop": "lamps.myshopify.com", "state": asked["state"][0]})
     )
-    attempt.exchange_code()
+    attempt.exchange_code_and_store_tokens()
     earlier = tokens.read_bytes()
     for _ in range(2):
         site.clock.advance(3600)

@@ -10,10 +10,14 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
 from crossdock.values import exact_json
 from crossdock.values.records import JSON
-from crossdock_connectors.shop.shopify.deletions import deleted_records, deletion_events, existing_keys
+from crossdock_connectors.shop.shopify.deleted_and_existing_records import (
+    deleted_records,
+    deletion_events,
+    existing_keys,
+)
 
 
 def named(site: Site, since: str | None, kind: str) -> list[str | None]:

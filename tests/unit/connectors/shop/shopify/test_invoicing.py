@@ -8,7 +8,7 @@ import pytest
 from tests.partners.shopify.reading import json_record
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.invoicing import check_payment, invoice_due, rows_of_refunds
+from crossdock_connectors.shop.shopify.invoicing_rules import check_payment, is_invoice_due, rows_of_refunds
 
 PAID, UNPAID = {"PAID", "PARTIALLY_REFUNDED", "REFUNDED"}, {"AUTHORIZED", "PARTIALLY_PAID", "PENDING"}
 NEVER = {"EXPIRED", "VOIDED"}
@@ -19,9 +19,9 @@ def test_when_an_order_is_invoiced(payment: str) -> None:
     """When it is paid, when all of it is shipped, or when it is placed; a payment that failed is no sale."""
     order = {"displayFinancialStatus": payment, "displayFulfillmentStatus": "PARTIALLY_FULFILLED"}
     shipped = {**order, "displayFulfillmentStatus": "FULFILLED"}
-    assert invoice_due(order, "paid") == (payment in PAID)
-    assert (invoice_due(order, "shipped"), invoice_due(shipped, "shipped")) == (False, True)
-    assert invoice_due(order, "placed") == (payment not in NEVER)
+    assert is_invoice_due(order, "paid") == (payment in PAID)
+    assert (is_invoice_due(order, "shipped"), is_invoice_due(shipped, "shipped")) == (False, True)
+    assert is_invoice_due(order, "placed") == (payment not in NEVER)
     check_payment(json_record(order))
 
 
@@ -30,7 +30,7 @@ def test_when_an_order_is_invoiced(payment: str) -> None:
 def test_an_unknown_payment_is_refused_and_not_left_out(when: Any, payment: Any) -> None:
     """It is due, so that it becomes a dead letter with the place."""
     order = {"displayFinancialStatus": payment, "displayFulfillmentStatus": "UNFULFILLED"}
-    assert invoice_due(order, when)
+    assert is_invoice_due(order, when)
     with pytest.raises(RecordError) as caught:
         check_payment(json_record(order))
     assert caught.value.pointer == "/displayFinancialStatus"
@@ -39,7 +39,7 @@ def test_an_unknown_payment_is_refused_and_not_left_out(when: Any, payment: Any)
 @pytest.mark.parametrize("order", [None, 5, [], {}, {"displayFinancialStatus": None}])
 def test_an_order_without_a_payment_is_not_paid(order: Any) -> None:
     """It is due only where payment does not matter."""
-    assert (invoice_due(order, "paid"), invoice_due(order, "shipped"), invoice_due(order, "placed")) == (
+    assert (is_invoice_due(order, "paid"), is_invoice_due(order, "shipped"), is_invoice_due(order, "placed")) == (
         False, False, True,
     )  # fmt: skip
 

@@ -20,9 +20,9 @@ from tests.partners.shopify.watched import WatchedShop
 from crossdock import Context, RecordError
 from crossdock.sources import GraphQLError, UnavailableError
 from crossdock_connectors.shop.shopify.pages import (
-    changed_since,
+    changed_since_search,
     complete_records,
-    number_of,
+    number_in_gid,
     record_pages,
     with_children,
 )
@@ -166,7 +166,7 @@ def test_a_record_that_is_deleted_while_it_is_read_is_left_out() -> None:
 )
 def test_the_number_of_a_global_id(gid: str, number: str) -> None:
     """Without what stands before and after it."""
-    assert number_of(gid) == number
+    assert number_in_gid(gid) == number
 
 
 def test_children_are_in_the_order_of_their_numbers() -> None:
@@ -180,8 +180,8 @@ def test_children_are_in_the_order_of_their_numbers() -> None:
 
 def test_a_search_for_changes() -> None:
     """The time is in quotes."""
-    assert changed_since("2026-03-01T12:00:00Z") == "updated_at:>='2026-03-01T12:00:00Z'"
-    assert changed_since(None) is None
+    assert changed_since_search("2026-03-01T12:00:00Z") == "updated_at:>='2026-03-01T12:00:00Z'"
+    assert changed_since_search(None) is None
 
 
 def test_an_ended_version_is_told_once() -> None:

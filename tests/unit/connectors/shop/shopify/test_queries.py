@@ -120,12 +120,16 @@ def selected(document: str) -> set[str]:
 def test_pages_bulk_operations_and_names_select_the_same_fields(name: str) -> None:
     """So that a record reads the same from all of them."""
     one = lists()[name]
-    assert selected(one.paged) == selected(one.bulk("")) == {f"/{one.name}{path}" for path in selected(one.named)}
+    assert (
+        selected(one.paged_query)
+        == selected(one.bulk_query(""))
+        == {f"/{one.name}{path}" for path in selected(one.query_by_ids)}
+    )
 
 
 def test_a_search_is_quoted_in_a_bulk_query() -> None:
     """Quotes of the search do not end the argument."""
-    query = lists()["CUSTOMERS"].bulk('a:"b" \\')
+    query = lists()["CUSTOMERS"].bulk_query('a:"b" \\')
     assert '(query: "a:\\"b\\" \\\\")' in query
     _, problems = checked(query)
     assert problems == []

@@ -40,5 +40,5 @@ def test_a_created_item_with_a_number_as_a_number() -> None:
 def test_a_product_that_cannot_be_read_may_have_the_sku(odd: Any) -> None:
     """An answer with it does not show that the shop has no such product."""
     with pytest.raises(RecordError):
-        stock_look_ups.stock_of_sku([odd], "LAMP")
-    assert stock_look_ups.stock_of_sku([{"id": 5, "sku": "LAMP-2"}], "LAMP").kind == "absent"
+        stock_look_ups.look_up_outcome_by_sku([odd], "LAMP")
+    assert stock_look_ups.look_up_outcome_by_sku([{"id": 5, "sku": "LAMP-2"}], "LAMP").kind == "absent"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.woocommerce import mapping
-from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, rows_of_refunds
+from crossdock_connectors.shop.woocommerce.invoicing_rules import is_invoice_due, rows_of_refunds
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 BASE = {
@@ -293,7 +293,7 @@ def test_when_an_order_is_invoiced(status: str, paid: bool, completed: bool, due
     """A paid order is invoiced whatever becomes of it later, except in the trash."""
     at = "2026-03-02T12:00:00"
     shown = {"status": status, "date_paid_gmt": at if paid else None, "date_completed_gmt": at if completed else None}
-    assert " ".join(when for when in ("paid", "shipped", "placed") if invoice_due(shown, when)) == due
+    assert " ".join(when for when in ("paid", "shipped", "placed") if is_invoice_due(shown, when)) == due
 
 
 @pytest.mark.parametrize("status", ["trash", "cancelled", "failed", "on-hold", "pending"])
@@ -302,12 +302,12 @@ def test_an_order_with_a_refund_of_money_is_due_in_any_status(status: str) -> No
     at = "2026-03-02T12:00:00"
     shown = order(line("50.00"), total="50.00", status=status, refunds=[{**REFUND, "amount": "20.00"}])
     shown |= {"date_paid_gmt": at, "date_completed_gmt": at}
-    assert all(invoice_due(shown, when) for when in ("paid", "shipped", "placed"))
+    assert all(is_invoice_due(shown, when) for when in ("paid", "shipped", "placed"))
     tried = record(shown)
     assert charges(mapping.invoice(tried, settings()).items) == {"5": Decimal(50)}
     assert tried.parts == {}
     in_vain = {**shown, "refunds": [{**REFUND, "amount": "0.00"}]}
-    assert invoice_due(in_vain, "placed") == (status == "on-hold")
+    assert is_invoice_due(in_vain, "placed") == (status == "on-hold")
 
 
 def test_a_payment_that_failed_later_is_decided_by_a_person() -> None:

@@ -21,12 +21,12 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Context
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.testing import context
-from crossdock_connectors.shop.woocommerce.named_records import WITHOUT_REFUNDS
+from crossdock_connectors.shop.woocommerce.records_by_id import WITHOUT_REFUNDS
 
 STREAMS = ("products", "customers", "orders", "invoices", "stock")
-CONNECTOR = load("woocommerce")
+CONNECTOR = load_connector("woocommerce")
 KEYS = {"CONSUMER_KEY": "ck_fake", "CONSUMER_SECRET": "cs_fake"}
 
 

@@ -15,9 +15,9 @@ from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import API, FakeShop
 
 from crossdock.testing import ManualClock
-from crossdock.testing.sandbox_syncs import private_file
-from crossdock.values.config_models import Secret
-from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth, signature
+from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.values.config_base_types import Secret
+from crossdock_connectors.shop.woocommerce.oauth_signing import OAuth1Auth, signature
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
 
@@ -44,7 +44,7 @@ def test_signatures_are_those_of_oauthlib(params: dict[str, str]) -> None:
 @pytest.fixture
 def auth(tmp_path: Path) -> OAuth1Auth:
     def secret(name: str, text: str) -> Any:
-        return Secret(private_file(tmp_path / name, text), tmp_path)
+        return Secret(write_private_file(tmp_path / name, text), tmp_path)
 
     return OAuth1Auth(secret("key", "ck_fake"), secret("secret", "cs_fake"))
 

@@ -11,10 +11,10 @@ from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.testing import context
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock_connectors.shop.woocommerce.lists import WooContext
 from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
 
@@ -31,7 +31,7 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(shop: FakeShop, network: httpx.BaseTransport | None = None, key: str = "env:WOO_KEY") -> WooContext:
     given = {"base_url": shop.site, "consumer_key": key, "consumer_secret": "env:WOO_SECRET", "page_size": 2}
-    return context(load("woocommerce"), given, transport=network or transport(shop))
+    return context(load_connector("woocommerce"), given, transport=network or transport(shop))
 
 
 def test_webhooks_are_created_listed_and_removed() -> None:

@@ -13,10 +13,10 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS
 
-from crossdock.config.registry import load
+from crossdock.config.connector_registry import load_connector
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.testing import ManualClock, context
-from crossdock.values.config_models import Secret
+from crossdock.values.config_base_types import Secret
 from crossdock_connectors.threepl.shipbob.lists import ShipBobContext
 from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
 
@@ -45,7 +45,7 @@ def fake() -> ShipBob:
 
 
 def opened(network: httpx.BaseTransport) -> ShipBobContext:
-    return context(load("shipbob"), SETTINGS, transport=network)
+    return context(load_connector("shipbob"), SETTINGS, transport=network)
 
 
 def test_subscriptions_are_created_listed_and_removed(fake: ShipBob) -> None:

@@ -1,0 +1,72 @@
+"""Requests for each record of a list: a record for which the API always fails keeps no others from being read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crossdock.errors import CrossdockError, UnauthorizedError
+from crossdock.reading.sources.retried_requests import ThrottledError
+from crossdock.sources import UnavailableError
+
+_UNPROVED = 3  # records that may fail before one is answered
+_MOST = 10  # records that are set aside in a run; with more, the API is out of order
+
+Ask = Callable[[Any], tuple[Any, bool]]
+"""Returns a record with what the API answered for it, and whether anything had to be requested."""
+
+
+class FailingRecords:
+    """Tells a record for which the API fails from an API that fails for all.
+
+    A record is set aside if its requests failed, those of another record were answered after that, and its own failed
+    once more. Without another record, or with too many that fail, the first error ends the reading.
+    """
+
+    def __init__(self) -> None:
+        self._answered: Any = None
+        self._set_aside = 0
+
+    def request_each_or_set_aside(
+        self, items: Sequence[Any], ask: Ask, failed: Callable[[Any, CrossdockError], Any]
+    ) -> list[Any]:
+        """Return what *ask* returns for each of *items*, and *failed* of those that are set aside.
+
+        Raises:
+            UnauthorizedError, UnavailableError: If *ask* raises it, and no single record is the reason.
+        """
+        made, left = list(items), dict[int, CrossdockError]()
+        for number, item in enumerate(items):
+            try:
+                made[number], is_answered = ask(item)
+            except ThrottledError:
+                raise
+            except (UnauthorizedError, UnavailableError) as error:
+                left[number] = error
+                if self._answered is not None:
+                    ask(self._answered)  # this raises the error if the API fails for all
+                elif len(left) < _UNPROVED:
+                    continue
+                else:
+                    raise
+            else:
+                if not is_answered:
+                    continue
+                self._answered = item
+            for place in left:
+                made[place] = self._retry_or_set_aside(items[place], ask, failed)
+            left.clear()
+        if left:
+            raise next(iter(left.values()))
+        return made
+
+    def _retry_or_set_aside(self, item: Any, ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> Any:
+        try:
+            return ask(item)[0]
+        except ThrottledError:
+            raise
+        except (UnauthorizedError, UnavailableError) as error:
+            self._set_aside += 1
+            if self._set_aside > _MOST:
+                raise
+            return failed(item, error)

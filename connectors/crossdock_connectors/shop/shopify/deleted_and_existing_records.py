@@ -1,0 +1,50 @@
+"""Deleted and existing records of the shop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from crossdock import RawBatch
+from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.lists_read_once import OVERLAP
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages
+
+_SIZE = 250
+
+
+def deleted_records(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
+    """Yield the records of one kind, such as ``ORDER``, that the shop's events name as deleted; none in a first run.
+
+    The event of a product does not name its variants; a list of existing ones shows those.
+    """
+    found = deletion_events(ctx, since)
+    if found.get(kind):
+        yield RawBatch.json([], source=f"events of deletion since {since}", deleted=found[kind])
+
+
+def deletion_events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
+    if since is None:
+        return {}
+    return ctx.shared(("shopify.deletions", since), lambda: _read_deletion_events(ctx, since))
+
+
+def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
+    begin = instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
+    found: dict[str, list[str]] = {}
+    search = f"action:destroy created_at:>='{begin}'"
+    for page in request_pages(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
+        for event in page.items("/data/events/nodes"):
+            gid, kind = at_path(event, "subjectId"), at_path(event, "subjectType")
+            if isinstance(gid, str) and isinstance(kind, str):
+                found.setdefault(kind, []).append(number_in_gid(gid))
+    return found
+
+
+def existing_keys(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
+    for page in request_pages(ctx, f"/data/{name}", queries.list_query(name, fields), _SIZE):
+        rows = [{"key": key(node)} for node in page.items(f"/data/{name}/nodes")]
+        yield RawBatch.json(rows, source=page.address)

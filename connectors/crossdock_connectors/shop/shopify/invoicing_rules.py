@@ -1,0 +1,75 @@
+"""The invoicing of Shopify's orders and refunds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from crossdock import RecordError
+from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.settings import Invoiced
+from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
+from crossdock_connectors.shop.streams import CREDIT_NOTE
+
+_PAID = frozenset({"PAID", "PARTIALLY_REFUNDED", "REFUNDED"})
+_UNPAID = frozenset({"AUTHORIZED", "EXPIRED", "PARTIALLY_PAID", "PENDING", "VOIDED"})
+_WITHOUT_PAYMENT = frozenset({"EXPIRED", "VOIDED"})
+_OF_ORDER = (
+    "id", "test", "email", "customer", "currencyCode", "presentmentCurrencyCode", "taxesIncluded",
+)  # fmt: skip
+
+
+def is_invoice_due(order: Any, when: Invoiced) -> bool:
+    """Return whether to invoice an order now. One with an unknown status is, so that `check_payment` rejects it."""
+    payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
+    if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):
+        return True
+    if when == "paid":
+        return payment not in _UNPAID and payment is not None
+    if when == "shipped":
+        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED")
+    return payment not in _WITHOUT_PAYMENT
+
+
+def check_payment(order: JsonAccess) -> None:
+    found = order.at("/displayFinancialStatus", str, default=None)
+    if found is not None and found not in _PAID | _UNPAID:
+        raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
+
+
+_NOT_YET = frozenset({"AWAITING_RESPONSE", "PENDING", "UNKNOWN"})
+SETTLED = "settled"
+"""The member of a row which says whether all of its money has been paid, or could not be."""
+
+
+def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
+    """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note.
+
+    A refund whose money is on its way is due when it has arrived.
+    """
+    refunds = at_path(order, "refunds")
+    own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
+    for refund in refunds if isinstance(refunds, list) else ():
+        gid = at_path(refund, "id")
+        key = f"{CREDIT_NOTE}-{number_in_gid(gid)}" if isinstance(gid, str) else None
+        amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
+        row, settled = refund if isinstance(refund, dict) else {}, is_refund_settled(refund)
+        is_due = due and settled and not _is_zero(amount)
+        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": is_due, SETTLED: settled}
+
+
+def is_refund_settled(refund: Any) -> bool:
+    transactions = at_path(refund, "transactions.nodes")
+    found = transactions if isinstance(transactions, list) else ()
+    return not any(at_path(each, "status") in _NOT_YET for each in found)
+
+
+def check_transactions(refund: JsonAccess) -> None:
+    """Raise RecordError if a refund does not tell whether its money has been paid."""
+    for each in refund.each("/transactions/nodes"):
+        each.at("/status", str)
+
+
+def _is_zero(amount: Any) -> bool:
+    return isinstance(amount, str) and not amount.strip("0.")

@@ -1,0 +1,102 @@
+"""The rows of Shopify's records for `mapping`, with the member ``key``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.shop.record_values import GUEST, guest_key
+from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED, is_invoice_due, rows_of_refunds
+from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+
+class ShopifyRows:
+    def __init__(self, settings: ShopifySettings) -> None:
+        self._settings = settings
+
+    def variant_rows_of_product(self, product: Any) -> Iterator[Any]:
+        for variant, row in _rows_of_children(product, "variants", "variant"):
+            yield with_members(row, key=self.product_key(variant))
+
+    def row_of_variant(self, variant: Any) -> Any:
+        if not isinstance(variant, dict):
+            return variant
+        own = {name: value for name, value in variant.items() if name != "product"}
+        return with_members(variant.get("product"), variant=own, key=self.product_key(variant))
+
+    def product_key(self, variant: Any) -> str | None:
+        if self._settings.product_key == "sku":
+            sku = at_path(variant, "sku")
+            return sku if isinstance(sku, str) and sku else None
+        return number_in_gid_or_none(at_path(variant, "id"))
+
+    def guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
+        """Yield the customers of orders without an account in Shopify's form; only for orders that are read."""
+        for order in orders:
+            if not isinstance(order, dict) or order.get("customer") is not None:
+                continue
+            if order.get("test") is True and not self._settings.test_orders:
+                continue
+            email, order_id = order.get("email"), number_in_gid_or_none(order.get("id"))
+            key = guest_key(self._settings.guests, email if isinstance(email, str) else None, order_id or "")
+            if key == GUEST:
+                yield {"key": key, "displayName": "Guest"}
+                continue
+            address = order.get("billingAddress") or order.get("shippingAddress")
+            yield {
+                "key": key,
+                "displayName": (address.get("name") or address.get("company")) if isinstance(address, dict) else None,
+                "defaultEmailAddress": {"emailAddress": email},
+                "defaultPhoneNumber": {"phoneNumber": order.get("phone")},
+                "defaultAddress": address,
+            }
+
+    def invoice_rows(self, orders: Iterable[Any]) -> Iterator[Any]:
+        orders = list(orders)
+        for order in orders:
+            yield with_members(with_key(order), due=self._is_due(order), **{SETTLED: True})
+        if self._settings.refunds == "credit_note":
+            for order in orders:
+                yield from rows_of_refunds(order, due=self._is_due(order))
+
+    def _is_due(self, order: Any) -> bool:
+        return is_invoice_due(order, self._settings.invoices)
+
+    def is_location_mapped(self, location: str | None) -> bool:
+        return not self._settings.locations or location in self._settings.locations
+
+    def inventory_level_rows(self, variant: Any) -> Iterator[Any]:
+        item, tracked = (
+            number_in_gid_or_none(at_path(variant, "inventoryItem.id")),
+            at_path(variant, "inventoryItem.tracked"),
+        )
+        for level, row in _rows_of_children(variant, "inventoryLevels", "level"):
+            location = number_in_gid_or_none(at_path(level, "location.id"))
+            yield with_members(
+                row,
+                key=None if item is None or location is None else f"{item}-{location}",
+                counted=tracked is not False and at_path(level, "isActive") is not False,
+                mapped=self.is_location_mapped(location),
+            )
+
+
+def number_in_gid_or_none(gid: Any) -> str | None:
+    return (number_in_gid(gid) or None) if isinstance(gid, str) else None
+
+
+def with_key(item: Any) -> Any:
+    return with_members(item, key=number_in_gid_or_none(at_path(item, "id")))
+
+
+def _rows_of_children(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
+    """Yield each child of *item* and a row of both, with the child as *name*; without a list, one row and no child."""
+    found = at_path(item, children)
+    if not isinstance(found, list):
+        yield None, item
+        return
+    own = {member: value for member, value in item.items() if member != children}
+    for child in found:
+        yield child, {**own, name: child}

@@ -1,0 +1,259 @@
+"""How a Shopify shop is read by the streams of all shops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from crossdock import (
+    CustomerDraft,
+    InventoryLotDraft,
+    InvoiceDraft,
+    OrderDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    RefusedError,
+    WarehouseBinDraft,
+)
+from crossdock.sources import ApiAnswer
+from crossdock.values import exact_json
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.shop.ids_in_keys import order_ids_in_guest_keys, shop_ids_in_keys
+from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_of_cursor
+from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.shopify import (
+    bulk,
+    changes_read_once,
+    deleted_and_existing_records,
+    mapping,
+    queries,
+    records_by_id,
+)
+from crossdock_connectors.shop.shopify.cut_lists import (
+    complete_cut_order_lists,
+    complete_refund_lists,
+    refund_ids,
+    with_found_refunds,
+)
+from crossdock_connectors.shop.shopify.pages import (
+    ShopifyContext,
+    complete_records,
+    existing_ids,
+    nodes_of,
+    record_pages,
+    request_pages,
+    request_query,
+)
+from crossdock_connectors.shop.shopify.queries import REFUNDS
+from crossdock_connectors.shop.shopify.rows_for_mapping import ShopifyRows, number_in_gid_or_none, with_key
+from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, sees_all_orders
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, ShopReader
+
+_IDS = 250  # in a page
+
+
+class ShopifyReader(ShopReader[ShopifySettings]):
+    tells_deleted = True
+
+    def __init__(self, settings: ShopifySettings) -> None:
+        super().__init__(settings)
+        self.rows = ShopifyRows(settings)
+
+    # ---- reading
+
+    def products(self, ctx: ShopifyContext, since: str | None) -> Read:
+        currency, skus = shop_currency(ctx), RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
+        feed = changes_read_once.changed_records(ctx, queries.PRODUCTS, since)
+        for records, source in feed.pages():
+            rows = [row for record in records for row in self.rows.variant_rows_of_product(record)]
+            if skus is not None:
+                skus.warn_of_repeated((at_path(row, "key"), at_path(row, "variant.id")) for row in rows)
+            yield RawBatch.json([with_members(row, currency=currency) for row in rows], source=source)
+        yield from checkpoint_of_cursor(feed.cursor)
+
+    def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
+        of_accounts, of_orders = split_customer_cursor(since)
+        orders = self._changed_orders(ctx, of_orders)
+        feed = changes_read_once.changed_records(ctx, queries.CUSTOMERS, of_accounts)
+        for records, source in feed.pages():
+            yield RawBatch.json([with_key(record) for record in records], source=source)
+        for records, source in orders.pages():
+            yield RawBatch.json(self.rows.guest_rows(records), source=source)
+        yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
+        yield from checkpoint_of_cursor(join_customer_cursors(feed.cursor, orders.cursor, since))
+
+    def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
+        feed = self._changed_orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json([with_key(record) for record in records], source=source)
+        yield from deleted_and_existing_records.deleted_records(ctx, since, "ORDER")
+        yield from checkpoint_of_cursor(feed.cursor)
+
+    def invoices(self, ctx: ShopifyContext, since: str | None) -> Read:
+        feed = self._changed_orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json(self.rows.invoice_rows(records), source=source)
+        yield from checkpoint_of_cursor(feed.cursor)
+
+    def _changed_orders(self, ctx: ShopifyContext, since: str | None) -> StoredList:
+        if since is None:
+            ctx.shared("shopify.order_age", lambda: _warn_of_hidden_orders(ctx))
+        return changes_read_once.changed_records(
+            ctx,
+            queries.ORDERS,
+            since,
+            more=lambda: self._orders_of_merged_customers(ctx, since),
+            complete=request_refunds_of_orders,
+        )
+
+    def _orders_of_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
+        """Yield the orders of customers into which others were merged: the shop does not count them as changed."""
+        if "CUSTOMER" not in deleted_and_existing_records.deletion_events(ctx, since):
+            return
+        for customers, _ in changes_read_once.changed_records(ctx, queries.CUSTOMERS, since).pages():
+            for customer in customers:
+                for page in request_pages(
+                    ctx,
+                    "/data/customer/orders",
+                    queries.ORDERS_OF_CUSTOMER,
+                    queries.ORDERS.size,
+                    id=at_path(customer, "id"),
+                ):
+                    yield complete_records(ctx, queries.ORDERS, page.items("/data/customer/orders/nodes")), page.address
+
+    def locations(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
+        for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _IDS):
+            nodes = page.items("/data/locations/nodes")
+            rows = [
+                with_members(
+                    with_key(node), mapped=self.rows.is_location_mapped(number_in_gid_or_none(at_path(node, "id")))
+                )
+                for node in nodes
+            ]
+            yield RawBatch.json(rows, source=page.address)
+
+    def stock(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
+        if self.settings.bulk:
+            pages = bulk.read_in_bulk(ctx, queries.STOCK, reuse=False).pages
+        else:
+            pages = record_pages(ctx, queries.STOCK)
+        for records, source in pages:
+            yield RawBatch.json(
+                [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
+            )
+
+    def existing_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
+        yield from deleted_and_existing_records.existing_keys(ctx, "productVariants", "id sku", self.rows.product_key)
+
+    # ---- fetching
+
+    def products_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        by_sku = self.settings.product_key == "sku"
+        if by_sku:
+            found = records_by_id.variants_of_skus(ctx, keys)
+        else:
+            found = records_by_id.request_records(ctx, queries.VARIANTS, shop_ids_in_keys(keys))
+        for variants, source, _ in found:
+            currency = shop_currency(ctx)
+            rows = [with_members(self.rows.row_of_variant(variant), currency=currency) for variant in variants]
+            yield RawBatch.json(rows, source=source)
+
+    def customers_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for accounts, source, missing in records_by_id.request_records(ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)):
+            yield RawBatch.json(map(with_key, accounts), source=source, deleted=missing)
+        for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, order_ids_in_guest_keys(keys)):
+            yield RawBatch.json(self.rows.guest_rows(orders), source=source)
+
+    def orders_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for orders, source, missing in records_by_id.request_records(ctx, queries.ORDERS, shop_ids_in_keys(keys)):
+            gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
+            yield RawBatch.json(map(with_key, request_refunds_of_orders(ctx, orders)), source=source, deleted=gone)
+
+    def invoices_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
+        wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
+        for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, list(wanted)):
+            yield RawBatch.json(self.rows.invoice_rows(request_refunds_of_orders(ctx, orders)), source=source)
+
+    def stock_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
+        variants = records_by_id.variant_ids_of_items(ctx, items)
+        for records, source, _ in records_by_id.request_records(ctx, queries.STOCK, variants):
+            yield RawBatch.json(
+                [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
+            )
+
+    # ---- mapping
+
+    def map_product(self, record: Record) -> ProductDraft:
+        return mapping.product(record, self.settings)
+
+    def map_customer(self, record: Record) -> CustomerDraft:
+        return mapping.customer(record, self.settings)
+
+    def map_order(self, record: Record) -> OrderDraft:
+        return mapping.order(record, self.settings)
+
+    def map_invoice(self, record: Record) -> InvoiceDraft:
+        return mapping.invoice(record, self.settings)
+
+    def map_credit_note(self, record: Record) -> InvoiceDraft:
+        return mapping.credit_note(record, self.settings)
+
+    def map_location(self, record: Record) -> WarehouseBinDraft:
+        return mapping.bin_of_location(record, self.settings)
+
+    def map_inventory_lot(self, record: Record) -> InventoryLotDraft:
+        return mapping.lot_of_inventory_level(record, self.settings)
+
+
+def split_customer_cursor(since: str | None) -> tuple[str | None, str | None]:
+    """Return where the lists of accounts and of orders continue, from the cursor of customers."""
+    if since is None or not since.startswith("{"):
+        return since, since
+    stored = exact_json.loads(since)
+    return stored["accounts"], stored["orders"]
+
+
+def join_customer_cursors(accounts: str | None, orders: str | None, since: str | None) -> str | None:
+    """Return the cursor of customers: the earlier position of both lists, or both as JSON if one is where it was."""
+    if accounts == orders:
+        return accounts
+    before = split_customer_cursor(since)
+    if accounts is not None and orders is not None and accounts != before[0] and orders != before[1]:
+        return min(accounts, orders)
+    return exact_json.dumps({"accounts": accounts, "orders": orders}).decode()
+
+
+def shop_currency(ctx: ShopifyContext) -> str:
+    shop = _shop_answer(ctx)
+    found = shop.at("/data/shop/currencyCode")
+    if not isinstance(found, str):
+        raise RefusedError("does not tell the currency of the shop", where=shop.address, code="answer_misplaced")
+    return found
+
+
+def _shop_answer(ctx: ShopifyContext) -> ApiAnswer:
+    return ctx.shared("shopify.shop", lambda: request_query(ctx, queries.SHOP))
+
+
+def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
+    if hides_orders(ctx.settings, granted_scopes(_shop_answer(ctx)), ctx.run.clock.now()):
+        text = "the token lacks the scope read_all_orders: orders older than 60 days are not seen"
+        ctx.run.warn(ctx.connection, text, code="scopes_missing")
+
+
+_AT_A_TIME = 10  # a query may cost at most 1,000 points
+
+
+def request_refunds_of_orders(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
+    orders = [complete_cut_order_lists(ctx, order) for order in orders]
+    ids = [gid for order in orders for gid in refund_ids(order)]
+    nodes = nodes_of(ctx, REFUNDS, ids, _AT_A_TIME)
+    found = {read["id"]: read for node in nodes if (read := complete_refund_lists(ctx, node)) is not None}
+    lacking = [order.get("id") for order in orders if not found.keys() >= set(refund_ids(order))]
+    still_there = existing_ids(ctx, lacking)
+    return [with_found_refunds(order, found, still_there) for order in orders]

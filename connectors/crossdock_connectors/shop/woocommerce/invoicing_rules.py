@@ -1,0 +1,69 @@
+"""The invoicing of WooCommerce's orders and refunds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from crossdock import Record, RecordError
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.settings import Invoiced
+from crossdock_connectors.shop.streams import CREDIT_NOTE
+from crossdock_connectors.shop.woocommerce.lists import Item, id_of_record
+
+_NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
+_PAYMENT_AWAITED = frozenset({"checkout-draft", "pending", "on-hold"})
+"""Statuses in which an order may still be paid, or lost: a payment that was reversed leads to ``on-hold``."""
+_UNCLEAR = (
+    "is failed, although the order has a date of payment: it is not clear whether it was paid; if it was, give it the"
+    " status processing, completed or refunded in the shop, otherwise drop the record with crossdock records drop"
+)
+_OF_ORDER = ("id", "customer_id", "currency", "billing")
+
+
+def is_invoice_due(order: Any, when: Invoiced) -> bool:
+    """Return whether an order must be invoiced now. A status of an extension counts as placed, and as paid.
+
+    Whatever became of an order, it is due if money was paid back: its invoice may have been written before, and a
+    credit note without one would be wrong. Otherwise an order in the trash is not due, nor one whose payment is
+    awaited although it has a date of payment, which WooCommerce never removes.
+    """
+    status, paid_back = at_path(order, "status"), _has_paid_back(at_path(order, "refunds"))
+    if status == "trash" and not paid_back:
+        return False
+    if when == "paid":
+        return isinstance(at_path(order, "date_paid_gmt"), str) and (paid_back or status not in _PAYMENT_AWAITED)
+    if when == "shipped":
+        return status == "completed" or isinstance(at_path(order, "date_completed_gmt"), str)
+    return paid_back or status not in _NOT_PLACED
+
+
+def check_payment(order: Record, when: Invoiced) -> None:
+    """Reject an order whose payment failed after it had arrived; count one that was cancelled and not paid back."""
+    if when != "paid" or _has_paid_back(order.at("/refunds", list, default=())):
+        return
+    status = order.at("/status", str)
+    if status == "failed":
+        raise RecordError("bad_value", _UNCLEAR, pointer="/status")
+    if status == "cancelled":
+        order.count("invoice of a cancelled order")
+
+
+def _has_paid_back(refunds: Any) -> bool:
+    amounts = [at_path(refund, "amount") for refund in refunds] if isinstance(refunds, list) else []
+    return any(isinstance(amount, str) and not _is_zero(amount) for amount in amounts)
+
+
+def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
+    """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
+    refunds = at_path(order, "refunds")
+    own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
+    for refund in refunds if isinstance(refunds, list) else ():
+        number, amount = id_of_record(refund), at_path(refund, "amount")
+        row = refund if isinstance(refund, dict) else {}
+        key = None if number is None else f"{CREDIT_NOTE}-{number}"
+        yield {**row, "key": key, "order": own, "test": False, "due": due and not _is_zero(amount)}
+
+
+def _is_zero(amount: Any) -> bool:
+    return isinstance(amount, str) and bool(amount) and not amount.strip("0.")

@@ -1,0 +1,106 @@
+"""The shop's records by their ids, as `fetch` needs them.
+
+Sources: ``WC_REST_CRUD_Controller``, ``WC_REST_Products_Controller`` and ``WC_REST_Refunds_Controller`` in
+github.com/woocommerce/woocommerce. An empty ``include`` names all records, so nothing is requested without ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from crossdock.sources import NotFoundError
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.lists_read_once import Pages
+from crossdock_connectors.shop.woocommerce.lists import (
+    API,
+    EXACT,
+    OF_STOCK,
+    STATUSES,
+    WooContext,
+    id_of_record,
+    pages,
+    variant_pages,
+)
+
+WITHOUT_REFUNDS = (
+    "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
+)
+
+
+def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """Yield the orders with these ids, with summaries of their refunds, including those in the trash."""
+    left = dict.fromkeys(ids)
+    for status in STATUSES:
+        if not left:
+            return
+        for records, source in pages(ctx, "orders", status=status, include=",".join(left), **EXACT):
+            yield records, source
+            for record in records:
+                left.pop(id_of_record(record) or "", None)
+
+
+def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
+    if not refunds:
+        return []
+    try:
+        found = [
+            record
+            for records, _ in pages(ctx, "refunds", include=",".join(refunds), _fields="id,parent_id")
+            for record in records
+        ]
+    except NotFoundError:
+        ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
+        return []
+    return _numbers(at_path(record, "parent_id") for record in found)
+
+
+def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    if ids:
+        yield from pages(ctx, "customers", role="all", include=",".join(ids))
+
+
+# ---- products
+
+
+def variants_by_product_id(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """Yield the variants of the products with these ids. The product that changed last is at the end."""
+    if ids:
+        named = {"status": "any", "include": ",".join(ids)}
+        yield from variant_pages(ctx, pages(ctx, "products", "date_modified", orderby="modified", **named))
+
+
+def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    if ids:
+        products = pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK)
+        yield from variant_pages(ctx, products, OF_STOCK)
+
+
+def product_ids_of_variants(ctx: WooContext, ids: Sequence[str]) -> list[str]:
+    """Return the ids of the products that have these ids, or whose variations do; each variation is one request."""
+    found = list[str]()
+    if ids:
+        for records, _ in pages(ctx, "products", status="any", include=",".join(ids), _fields="id"):
+            found += [number for record in records if (number := id_of_record(record)) is not None]
+    for number in set(ids) - set(found):
+        try:
+            answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})
+        except NotFoundError:
+            continue
+        found += _numbers([answer.at("/parent_id")])
+    return sorted(set(found))
+
+
+def product_ids_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
+    """Return the ids of the products with these SKUs, also of variations. WooCommerce separates SKUs by commas."""
+    wanted = [sku for sku in skus if sku.strip() and "," not in sku]
+    if not wanted:
+        return []
+    named = {"status": "any", "sku": ",".join(wanted), "_fields": "id,parent_id"}
+    found = [record for records, _ in pages(ctx, "products", **named) for record in records]
+    return _numbers(at_path(record, "parent_id") or at_path(record, "id") for record in found)
+
+
+def _numbers(values: Iterable[Any]) -> list[str]:
+    ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
+    return list(dict.fromkeys(map(str, ids)))

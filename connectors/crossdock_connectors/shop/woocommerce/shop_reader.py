@@ -1,0 +1,223 @@
+"""How a WooCommerce shop is read by the streams of all shops."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from crossdock import (
+    CustomerDraft,
+    InventoryLotDraft,
+    InvoiceDraft,
+    OrderDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    WarehouseBinDraft,
+)
+from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.shop.ids_in_keys import order_ids_in_guest_keys, shop_ids_in_keys
+from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_of_cursor
+from crossdock_connectors.shop.record_values import GUEST, guest_key
+from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, ShopReader
+from crossdock_connectors.shop.woocommerce import lists, mapping, records_by_id
+from crossdock_connectors.shop.woocommerce.invoicing_rules import is_invoice_due, rows_of_refunds
+from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, id_of_record
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+from crossdock_connectors.unread_record_parts import UnreadParts
+
+
+class WooCommerceReader(ShopReader[WooCommerceSettings]):
+    """The REST API ``wc/v3``. Records that were deleted leave no trace in it."""
+
+    tells_deleted = False
+
+    # ---- reading
+
+    def products(self, ctx: WooContext, since: str | None) -> Read:
+        started, cursor = instant_cursor(ctx.run.clock.now()), since
+        skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
+        for records, source in lists.changed_variants(ctx, since):
+            if skus is not None:
+                skus.warn_of_repeated((self._product_key(record), at_path(record, "id")) for record in records)
+            cursor = started if records else cursor
+            yield RawBatch.json(
+                [with_members(record, key=self._product_key(record)) for record in records], source=source
+            )
+        yield from checkpoint_of_cursor(cursor)
+
+    def _product_key(self, variant: Any) -> str | None:
+        if self.settings.product_key == "sku":
+            sku = at_path(variant, "sku")
+            return sku if isinstance(sku, str) and sku else None
+        return id_of_record(variant)
+
+    def customers(self, ctx: WooContext, since: str | None) -> Read:
+        """Yield accounts, guests, and the buyers whose accounts were deleted: orders keep the ids of those."""
+        orders, accounts = lists.changed_orders(ctx, since), array("Q")
+        for records, source in lists.customers(ctx).pages():
+            accounts.extend(int(number) for number in map(id_of_record, records) if number is not None)
+            yield RawBatch.json([_with_key(record) for record in records], source=source)
+        known = _Sorted(accounts)
+        for records, source in orders.pages():
+            yield RawBatch.json(self._guests(records), source=source)
+            former = [order for order in records if _account(order) is not None and _account(order) not in known]
+            if former:
+                yield RawBatch.json(map(_former_customer, former), source=source)
+        yield from checkpoint_of_cursor(orders.cursor)
+
+    def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
+        for order in orders:
+            if at_path(order, "customer_id") != 0:
+                continue
+            email = at_path(order, "billing.email")
+            key = guest_key(self.settings.guests, email if isinstance(email, str) else None, id_of_record(order) or "")
+            yield {"key": key, "username": "Guest"} if key == GUEST else {"key": key, "billing": order.get("billing")}
+
+    def orders(self, ctx: WooContext, since: str | None) -> Read:
+        feed = lists.changed_orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
+        yield from checkpoint_of_cursor(feed.cursor)
+
+    def invoices(self, ctx: WooContext, since: str | None) -> Read:
+        feed = lists.changed_orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+        yield from checkpoint_of_cursor(feed.cursor)
+
+    def _invoices(self, order: Any) -> Iterator[Any]:
+        due = is_invoice_due(order, self.settings.invoices)
+        yield with_members(_with_key(order), test=False, due=due)
+        if self.settings.refunds == "credit_note":
+            yield from rows_of_refunds(order, due=due)
+
+    def locations(self, ctx: WooContext) -> Iterator[RawBatch]:  # noqa: ARG002  there is one
+        yield RawBatch.json([{"key": mapping.STORE, "mapped": self._is_store_mapped}], source="the shop")
+
+    @property
+    def _is_store_mapped(self) -> bool:
+        return not self.settings.locations or mapping.STORE in self.settings.locations
+
+    def stock(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.all_variants(ctx).pages():
+            yield RawBatch.json([self._stock_row(record) for record in records], source=source)
+
+    def _stock_row(self, variant: Any) -> Any:
+        """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
+        counted = at_path(variant, "manage_stock") not in (False, "parent")
+        return with_members(_with_key(variant), counted=counted, mapped=self._is_store_mapped)
+
+    def existing_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.all_variants(ctx).pages():
+            yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
+
+    def existing_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.customers(ctx).pages():
+            yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
+        for records, source in lists.order_keys(ctx).pages():
+            yield RawBatch.json([{"key": guest["key"]} for guest in self._guests(records)], source=source)
+            buyers = filter(None, map(_account, records))
+            yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
+
+    def existing_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.order_keys(ctx).pages():
+            yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
+
+    # ---- fetching
+
+    def products_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        by_sku = self.settings.product_key == "sku"
+        ids = (
+            records_by_id.product_ids_of_skus(ctx, keys)
+            if by_sku
+            else records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
+        )
+        for records, source in records_by_id.variants_by_product_id(ctx, ids):
+            yield RawBatch.json(
+                [with_members(record, key=self._product_key(record)) for record in records], source=source
+            )
+
+    def customers_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in records_by_id.customers(ctx, shop_ids_in_keys(keys)):
+            yield RawBatch.json(map(_with_key, records), source=source)
+        for orders, source in records_by_id.orders(ctx, order_ids_in_guest_keys(keys)):
+            yield RawBatch.json(self._guests(orders), source=source)
+
+    def orders_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in self._orders_with_refunds_by_id(ctx, shop_ids_in_keys(keys)):
+            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
+
+    def invoices_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
+        wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
+        for records, source in self._orders_with_refunds_by_id(ctx, list(wanted)):
+            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+
+    def _orders_with_refunds_by_id(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
+        unread = UnreadParts()
+        for records, source in records_by_id.orders(ctx, ids):
+            yield [lists.request_refunds_of_order(ctx, order, unread) for order in records], source
+        unread.raise_first_doubt()
+
+    def stock_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in records_by_id.stock(
+            ctx, records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
+        ):
+            yield RawBatch.json(map(self._stock_row, records), source=source)
+
+    # ---- mapping
+
+    def map_product(self, record: Record) -> ProductDraft:
+        return mapping.product(record, self.settings)
+
+    def map_customer(self, record: Record) -> CustomerDraft:
+        return mapping.customer(record, self.settings)
+
+    def map_order(self, record: Record) -> OrderDraft:
+        return mapping.order(record, self.settings)
+
+    def map_invoice(self, record: Record) -> InvoiceDraft:
+        return mapping.invoice(record, self.settings)
+
+    def map_credit_note(self, record: Record) -> InvoiceDraft:
+        return mapping.credit_note(record, self.settings)
+
+    def map_location(self, record: Record) -> WarehouseBinDraft:  # noqa: ARG002  there is one
+        return mapping.bin_of_shop(self.settings)
+
+    def map_inventory_lot(self, record: Record) -> InventoryLotDraft:
+        return mapping.inventory_lot(record, self.settings)
+
+
+class _Sorted:
+    """Ids in eight bytes each, since a shop may have millions of accounts."""
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        self._ids = array("Q", sorted(ids))
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        place = bisect_left(self._ids, number)
+        return place < len(self._ids) and self._ids[place] == number
+
+
+def _account(order: Any) -> int | None:
+    """Return the id of the account of an order; None for that of a guest."""
+    found = at_path(order, "customer_id")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _former_customer(order: Any) -> Item:
+    """Return a buyer whose account was deleted, as the order has him."""
+    return {"key": str(_account(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
+
+
+def _with_key(item: Any) -> Any:
+    return with_members(item, key=id_of_record(item))

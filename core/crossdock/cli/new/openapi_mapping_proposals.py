@@ -1,0 +1,219 @@
+"""Proposes how the records of a list become drafts, by the names and types of their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
+from crossdock.cli.new.openapi_operations_and_members import json_type, members, normalized_name, plain_json
+from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
+from crossdock.cli.new.target_code import python_attribute_name
+from crossdock.platform.openapi_file import Json, OpenApi
+
+_TEXTS, _NUMBERS = {"string", "integer"}, {"string", "integer", "number"}
+_LISTS = ("lineitems", "items", "lines", "orderlines", "orderitems", "products", "rows", "entries")
+_NAMES: Mapping[str, Sequence[str]] = {  # the plain names of members, the most telling first
+    "sku": ("sku", "itemsku", "variantsku", "code", "itemcode", "productcode", "partnumber"),
+    "name": ("name", "title", "fullname", "companyname", "company", "displayname", "label", "description", "firstname"),
+    "price": ("price", "unitprice", "unitamount", "listprice", "pricetax", "priceextax", "amount"),
+    "currency": ("currency", "currencycode", "defaultcurrencycode"),
+    "email": ("email", "emailaddress"),
+    "customer": ("customerid", "customer", "buyerid", "clientid", "contactid"),
+    "product": ("sku", "productid", "variantid", "itemid", "productsku", "name"),
+    "quantity": ("quantity", "qty", "count", "units", "available", "onhand", "stock"),
+    "placed": ("createdat", "orderdate", "placedat", "datecreated", "created", "date", "createdate"),
+    "lot": ("lot", "lotnumber", "batch", "batchnumber"),
+    "code": ("code", "name", "label"),
+    "warehouse": ("warehouseid", "warehouse", "warehousename", "facilityid", "locationid"),
+}
+
+
+class UsedMember(Struct):
+    """A member that a mapping reads.
+
+    Attributes:
+        annotation: Its type in the model; empty for objects and for members that are read without a model.
+        type: ``text``, ``currency``, ``number``, ``instant`` or ``list``, for examples.
+        elements: For lists, the members of an element.
+    """
+
+    annotation: str
+    type: str
+    schema: Json
+    is_required: bool = True
+    elements: dict[str, UsedMember] = field(default_factory=dict)
+
+
+class DraftProposal(Struct):
+    """The expression of a draft, the members that it uses, and what it imports."""
+
+    draft: str
+    arguments: list[Item]
+    used: dict[str, UsedMember]
+    names: set[str]
+    lines: Call | None = None
+    lines_of: str = ""
+
+
+def propose_draft(document: OpenApi, one: ListProposal) -> DraftProposal:
+    """Return the mapping of a list to the resource that is proposed for it."""
+    return _DraftBuilder(document, one).proposal()
+
+
+class _Members:
+    """The members of an object of which a mapping uses some."""
+
+    def __init__(self, document: OpenApi, schema: Json, variable: str, used: dict[str, UsedMember]) -> None:
+        self.variable, self.used = variable, used
+        self.schemas = members(document, schema)
+
+    def find(self, what: str, kinds: set[str]) -> str | None:
+        by_plain = {normalized_name(name): name for name in reversed([*self.schemas])}
+        names = (by_plain[each] for each in _NAMES[what] if each in by_plain)
+        return next((name for name in names if json_type(self.schemas[name]) in kinds), None)
+
+    def use_as_text(self, name: str, kind_of_text: str = "text") -> str:
+        is_number = json_type(self.schemas[name]) == "integer"
+        self.used[name] = UsedMember("int" if is_number else "str", kind_of_text, self.schemas[name])
+        expression = f"{self.variable}.{python_attribute_name(name)}"
+        return f"str({expression})" if is_number else expression
+
+    def use_as_number(self, name: str, *, is_required: bool = True) -> str:
+        self.used[name] = UsedMember("Decimal", "number", self.schemas[name], is_required)
+        return f"{self.variable}.{python_attribute_name(name)}"
+
+    def use_as_price(self, name: str, *, is_required: bool = True) -> tuple[str, str]:
+        """Return the expression, and what is to be found out about it."""
+        is_whole = json_type(self.schemas[name]) == "integer"
+        question = "TODO: are these cents? Then use record.decimal with minor_units=2" if is_whole else ""
+        return self.use_as_number(name, is_required=is_required), question
+
+
+class _DraftBuilder:
+    def __init__(self, document: OpenApi, one: ListProposal) -> None:
+        self.document, self.one = document, one
+        self.used: dict[str, UsedMember] = {}
+        self.record = _Members(document, one.record, "found", self.used)
+        self.names: set[str] = set()
+        self.lines: Call | None = None
+        self.lines_of = ""
+
+    def proposal(self) -> DraftProposal:
+        make = getattr(self, f"_{self.one.resource}")
+        draft = "".join(word.capitalize() for word in self.one.resource.split("_")) + "Draft"
+        self.key = self.record.use_as_text(self.one.key)
+        arguments: list[Item] = list(make())
+        return DraftProposal(draft, arguments, self.used, {draft, *self.names}, self.lines, self.lines_of)
+
+    def _product(self) -> Iterator[Named]:
+        yield self._text_argument("sku", "sku", self.key, "which member is the SKU?")
+        yield self._text_argument("name", "name", self.key, "which member is the name?")
+        if price := self.record.find("price", {"integer", "number", "string"}):
+            yield Named("unit_price=", *self.record.use_as_price(price, is_required=False))
+            yield self._currency_argument()
+
+    def _customer(self) -> Iterator[Named]:
+        yield self._text_argument("name", "name", self.key, "which member is the name?")
+        if email := self.record.find("email", {"string"}):
+            expression = self.record.use_as_text(email)
+            self.used[email].is_required = False
+            yield Named("email=", expression)
+
+    def _order(self) -> Iterator[Named]:
+        yield from self._invoice()
+        yield self._order_time_argument()
+
+    def _invoice(self) -> Iterator[Named]:
+        yield self._reference_argument("customer_id", "customer", self.record)
+        yield self._currency_argument()
+        yield self._line_items_argument()
+
+    def _inventory_lot(self) -> Iterator[Named]:
+        yield self._reference_argument("product_id", "product", self.record)
+        yield self._text_argument("lot_number", "lot", self.key, "which member names the lot?")
+        quantity = self.record.find("quantity", _NUMBERS)
+        if quantity:
+            yield Named("quantity=", self.record.use_as_number(quantity))
+        else:
+            yield Named("quantity=", self._decimal_expression("0"), "TODO: which member is the quantity?")
+
+    def _warehouse_bin(self) -> Iterator[Named]:
+        yield self._text_argument("code", "code", self.key, "which member is the code of the bin?")
+        yield self._text_argument("warehouse", "warehouse", '"main"', "which member names the warehouse?")
+
+    # ---- parts
+
+    def _text_argument(self, attribute: str, what: str, other: str, question: str) -> Named:
+        if name := self.record.find(what, _TEXTS):
+            return Named(f"{attribute}=", self.record.use_as_text(name))
+        return Named(f"{attribute}=", other, f"TODO: {question}")
+
+    def _currency_argument(self) -> Named:
+        if name := self.record.find("currency", {"string"}):
+            return Named("currency=", f"{self.record.use_as_text(name, 'currency')}.upper()")
+        return Named("currency=", '"EUR"', "TODO: which member is the currency?")
+
+    def _reference_argument(self, attribute: str, resource: str, owner: _Members) -> Named:
+        self.names.add("Reference")
+        name = owner.find(resource, _TEXTS)
+        key = owner.use_as_text(name) if name else self.key
+        comment = "" if name else f"TODO: which member names the {resource}?"
+        return Named(f"{attribute}=", Call("Reference", [quoted(resource), key]), comment)
+
+    def _line_items_argument(self) -> Named:
+        self.names.add("LineDraft")
+        schemas = self.record.schemas
+        by_plain = {normalized_name(name): name for name in reversed([*schemas]) if json_type(schemas[name]) == "array"}
+        for each in _LISTS:
+            name = by_plain.get(each)
+            element = self.document.merged_schema(schemas[name].get("items")) if name else {}
+            if name and members(self.document, element):
+                used: dict[str, UsedMember] = {}
+                self.lines = self._line_draft_call(_Members(self.document, element, "line", used))
+                self.lines_of = python_attribute_name(name)
+                self.used[name] = UsedMember("", "list", schemas[name], elements=used)
+                return Named("items=", "lines")
+        self.lines = Call("LineDraft", [
+            Named("product_id=", Call("Reference", ['"product"', self.key])),
+            Named("quantity=", self._decimal_expression("1")), Named("unit_price=", self._decimal_expression("0")),
+        ])  # fmt: skip
+        return Named("items=", "(line,)", "TODO: which member has the lines?")
+
+    def _line_draft_call(self, line: _Members) -> Call:
+        quantity, price = line.find("quantity", _NUMBERS), line.find("price", _NUMBERS)
+        items: list[Item] = [self._reference_argument("product_id", "product", line)]
+        if quantity:
+            items.append(Named("quantity=", line.use_as_number(quantity)))
+        else:
+            items.append(Named("quantity=", self._decimal_expression("1"), "TODO: which member is the quantity?"))
+        if price:
+            items.append(Named("unit_price=", *line.use_as_price(price)))
+        else:
+            items.append(Named("unit_price=", self._decimal_expression("0"), "TODO: which member is the price?"))
+        return Call("LineDraft", items)
+
+    def _decimal_expression(self, digits: str) -> str:
+        self.names.add("Decimal")
+        return f"Decimal({digits})"
+
+    def _order_time_argument(self) -> Named:
+        name = self.record.find("placed", {"instant", "string"})
+        if name is None:
+            self.names.add("datetime")
+            question = "TODO: which member is the time of the order?"
+            return Named("placed_at=", Call("datetime", ["2026", "1", "1", "tzinfo=UTC"]), question)
+        schema = self.record.schemas[name]
+        examples = [each[name] for each in self.one.examples if name in each]
+        form = time_format(next(iter(examples), plain_json(schema.get("example"))))
+        if form in {None, ("", True)} and json_type(schema) == "instant":
+            self.used[name] = UsedMember("AwareDatetime", "instant", schema)
+            return Named("placed_at=", f"found.{python_attribute_name(name)}")
+        layout, has_offset = form or ("", True)
+        self.used[name] = UsedMember("", "instant", {**schema, "x-form": layout, "x-offset": has_offset})
+        arguments: list[Item] = [quoted(f"/{name}")]
+        arguments += [f"layout={quoted(layout)}"] if layout else []
+        arguments += [] if has_offset else ['timezone="UTC"']
+        comment = "" if has_offset else "TODO: which time zone are these times in?"
+        return Named("placed_at=", Call("record.instant", arguments), comment)

@@ -1,0 +1,197 @@
+"""One request for a page: who asks, of which tenant, and how the page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct, field
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.console import assets, page_rendering
+from crossdock.console.cached_background_reads import CachedBackgroundReads
+from crossdock.console.people import Person, Role
+from crossdock.console.sign_in.sign_in_methods import SignIn
+from crossdock.console.started_commands import StartedCommands
+from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tenants import Tenant, Tenants
+from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
+from crossdock.state import Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.html_templates import EscapedOnlyText
+from crossdock.values.serving.csrf_protected_forms import Session, SubmittedFields
+
+
+def parse_whole_number(text: str | None) -> int | None:
+    """Return the number that a part of an address has; None if it has none, or one that no database stores."""
+    return int(text) if text and text.isdecimal() and len(text) < 18 else None
+
+
+class Console(Struct, frozen=True):
+    """What all pages use."""
+
+    tenants: Tenants
+    overviews: Overviews
+    clock: Clock
+    background_readings: CachedBackgroundReads = field(default_factory=CachedBackgroundReads)
+    sign_in: SignIn | None = None  # None: the users of this machine need none
+
+
+class PageError(Exception):
+    """A page cannot be shown: HTTP *status*, what happened, and what to do."""
+
+    def __init__(self, status: int, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.advice = status, message, advice
+
+
+def parse_business_date(text: str) -> date:
+    """Return the date of a parameter. Raises PageError."""
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise PageError(400, f"{text} is not a date such as 2026-11-24.") from None
+    if not 1990 <= found.year < 2200:
+        raise PageError(400, f"{text} is not a date of this time.")
+    return found
+
+
+class PageRequest(Struct, frozen=True, kw_only=True):
+    """One request.
+
+    Attributes:
+        tenant: The tenant in the address; None for pages of all tenants.
+        path_params: The other variable parts of the address.
+        query: The first value of each parameter.
+        form: The fields of a form that was sent, whose token is valid; None for a page. What it is about is in `query`,
+            because browsers change line breaks in fields.
+        session: The browser's.
+        token: For the forms of the page.
+        address: Where the request came from.
+        origin: Scheme and host of this server as the browser names it.
+        by_other_site: Whether a page of another site has opened this one, such as a ticket with its address.
+    """
+
+    console: Console
+    person: Person
+    tenant: Tenant | None
+    path: str
+    path_params: Mapping[str, str]
+    query: Mapping[str, str]
+    form: SubmittedFields | None
+    session: Session
+    token: str
+    address: str
+    origin: str
+    by_other_site: bool
+    now: datetime
+
+    @property
+    def required_tenant(self) -> Tenant:
+        assert self.tenant is not None
+        return self.tenant
+
+    @property
+    def may_see_personal_data(self) -> bool:
+        return self.has_role(Role.OPERATOR)
+
+    def has_role(self, role: Role) -> bool:
+        return self.person.has_role(role, None if self.tenant is None else self.tenant.name)
+
+    @contextmanager
+    def read_transaction(self) -> Iterator[Transaction]:
+        with self.console.tenants.read_transaction(self.required_tenant) as tx:
+            yield tx
+
+    def project(self) -> Project:
+        return self.required_tenant.project()
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter of the address, empty if it is missing."""
+        return self.query.get(name, "").strip()
+
+    def project_or_problem(self) -> tuple[Project | None, str]:
+        """Return the config, or why it cannot be loaded."""
+        try:
+            return self.project(), ""
+        except CrossdockError as error:
+            return None, text_with_code(error)
+
+    def jobs_or_problem(self) -> tuple[Mapping[str, JobConfig], str]:
+        """Return the jobs of the config, or none and a sentence that says why it cannot be loaded."""
+        try:
+            return self.project().jobs, ""
+        except CrossdockError as error:
+            return {}, f"The config cannot be loaded: {add_code_to_first_line(error.message, error.code)}"
+
+    def started_commands(self) -> StartedCommands:
+        project = self.project()
+        return StartedCommands(project.folder_beside_spool("console"), project.pinned_tenant)
+
+    def link(self, *parts: object, **query: object) -> EscapedOnlyText:
+        """Return the address of a page of this tenant; parameters that are None or empty are left out."""
+        return tenant_page_address(self.required_tenant.name, *parts, **query)
+
+    def render_page(
+        self, template: str, title: str, /, http_status: int = 200, *, refreshes: int = 0, **values: object
+    ) -> Response:
+        """Show the page of *template* with *values*, and what all pages have.
+
+        The browser renews a page that *refreshes* after so many seconds, until one comes that does not.
+        """
+        page = page_rendering.render(template, **self._shared_values(title), **values, refreshes=refreshes)
+        return HTMLResponse(page, http_status)
+
+    def redirect(self, address: str) -> Response:
+        """Answer a form: the browser requests the page at *address*, and loading it again sends nothing twice."""
+        return RedirectResponse(address, 303)
+
+    def _shared_values(self, title: str) -> Mapping[str, object]:
+        return {
+            "layout": "console.html",
+            "assets": assets.addresses(),
+            "visit": self,
+            "page_title": title,
+            "navigation": list(self._navigation()),
+            "may_operate": self.has_role(Role.OPERATOR),
+            "may_administer": self.has_role(Role.ADMINISTRATOR),
+        }
+
+    def _navigation(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the name and address of each page of the menu, and whether it is this one."""
+        if self.tenant is None:
+            yield "Today", "/", self.path == "/"
+            return
+        part = self.path.removeprefix(self.link()).lstrip("/").partition("/")[0]
+        for name, parts, role in MENU:
+            if self.has_role(role):
+                yield name, self.link(*filter(None, parts[:1])), part in parts
+
+
+MENU: Sequence[tuple[str, tuple[str, ...], Role]] = (
+    ("Today", ("",), Role.VIEWER),
+    ("Runs", ("runs", "month"), Role.VIEWER),
+    ("Records", ("records", "record", "files", "approvals"), Role.VIEWER),
+    ("Connections", ("connections",), Role.VIEWER),
+    ("Migration", ("migration",), Role.VIEWER),
+    ("Settings", ("settings",), Role.VIEWER),
+    ("Actions", ("commands", "do"), Role.OPERATOR),
+    ("Audit", ("audit",), Role.VIEWER),
+)
+"""The name of each page in the menu, the first parts of the addresses below it, and the role that it needs."""
+Handler = Callable[[PageRequest], Response]
+
+
+def tenant_page_address(tenant: str, *parts: object, **query: object) -> EscapedOnlyText:
+    return page_address("t", tenant, *parts, **query)
+
+
+def page_address(*parts: object, **query: object) -> EscapedOnlyText:
+    """Return the address of a page from the parts of its path; parameters that are None or empty are left out."""
+    path = "/".join(quote(str(each), safe="") for each in parts)
+    given = {name: str(value) for name, value in query.items() if value not in {None, ""}}
+    return EscapedOnlyText(f"/{path}" + (f"?{urlencode(given)}" if given else ""))

@@ -1,0 +1,105 @@
+"""Positions in columns, and times whose order as text is not their order in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from crossdock.errors import RecordError, RefusedError
+from crossdock.mapping.row_order_columns import KIND_LENGTH, OrderBy, position_prefix
+from crossdock.values.records import LINE, cells_named, column_named, columns_named
+
+_SEPARATOR = "\x1f"  # sorts before every printable character
+_ZONE = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
+_CLOCK = "[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+_TIME = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]){_CLOCK}({_ZONE})$"
+_USUAL = (
+    "^(?<day>(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})[T ](?<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
+    "(?:[.,](?<fraction>[0-9]{1,9}))?(?:Z|(?<sign>[+-])(?<hours>[01][0-9]):?(?<minutes>[0-5][0-9]))$"
+)
+_HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}]"
+
+
+def row_positions(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
+    """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
+    parts = [column_positions(item, frame) for item in columns]
+    joined = pl.concat_str([pl.lit(position_prefix(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
+    return joined.str.replace_all("\0", "\x01", literal=True)
+
+
+def column_positions(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
+    """Compute the text that orders rows by one column, which is comparable only with others of that column."""
+    column = cells_named(frame, item.column)
+    if item.as_ == "text":
+        return column_named(item.column).fill_null("")
+    usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
+    cells = zip(usual, column.to_list(), strict=True)
+    return pl.lit(pl.Series([found or _position(item, cell) for found, cell in cells], dtype=pl.String))
+
+
+def _usual_instants(column: pl.Series) -> list[str | None]:
+    """Convert usual notations of instants as `OrderBy.position` does, in fast columns; None for other text."""
+    parts = column.str.extract_groups(_USUAL).struct.unnest()
+    local = (parts["day"] + " " + parts["clock"]).str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)
+    minutes = parts["hours"].cast(pl.Int64) * 60 + parts["minutes"].cast(pl.Int64)
+    signed = pl.select(pl.when(parts["sign"] == "-").then(-minutes).otherwise(minutes)).to_series().fill_null(0)
+    utc = local - (signed * 60_000_000).cast(pl.Duration("us"))
+    fraction = parts["fraction"].fill_null("").str.pad_end(9, "0")
+    found: list[str | None] = (utc.dt.strftime("%Y-%m-%dT%H:%M:%S") + "." + fraction + "Z").to_list()
+    return found
+
+
+def _position(item: OrderBy, cell: str | None) -> str | None:
+    try:
+        return item.position({item.column: cell})
+    except RecordError:
+        return None
+
+
+def are_comparable(one: str, other: str) -> pl.Expr:
+    """Return whether two positions were made by the same ``order_by``. Those of text always are."""
+    kinds = (pl.col(name).str.extract(f"^(\x1e[0-9a-f]{{{KIND_LENGTH}}})").fill_null("") for name in (one, other))
+    return next(kinds) == next(kinds)
+
+
+def zones_differ(one: str, other: str) -> pl.Expr:
+    def zones(name: str) -> pl.Expr:
+        times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
+        return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")
+
+    return (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
+
+
+def mixed_zones_error(where: str) -> RefusedError:
+    message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
+    return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
+
+
+class TimeNotations:
+    """Checks that the times in each column that is compared as text have one notation in all input of a run."""
+
+    def __init__(self, columns: Sequence[OrderBy]) -> None:
+        self._columns = [item.column for item in columns if item.as_ == "text"]
+        self._first: dict[str, tuple[str, str]] = {}  # notation and place, by column
+
+    def check(self, source: str, frame: pl.DataFrame) -> None:
+        for column in self._columns:
+            times = frame.filter(column_named(column).str.contains(_TIME)).select(_notation(column), LINE)
+            for notation, line in times.unique(columns_named([column]), keep="first", maintain_order=True).iter_rows():
+                first, place = self._first.setdefault(column, (notation, f"{source}:{line}"))
+                if first != notation:
+                    message = f"column {column!r} has times written as {notation} and, at {place}, as {first}"
+                    raise RefusedError(
+                        f"{message}, which order_by compares as text",
+                        where=f"{source}:{line}",
+                        hint=_HINT,
+                        code="order_incomparable",
+                    )
+
+
+def _notation(column: str) -> pl.Expr:
+    """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
+    text = column_named(column)
+    with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
+    return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

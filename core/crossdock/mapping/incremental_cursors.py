@@ -1,0 +1,149 @@
+"""Cursors: where an incremental stream continues, checkpoints while it reads, and windows of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from crossdock.mapping import convert
+from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.decimal_context import EXACT
+from crossdock.values.time_formats import TimeFormat
+
+OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
+OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
+OVERLAP = (
+    1_000  # a sequence's number is taken before its record can be seen; also some seconds, if the cursor has those
+)
+
+
+class Cursor(OrderBy):
+    """The column that tells how far a stream has read.
+
+    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, a number less `overlap`, other
+    values as the source wrote them. It must ask for records from that value on, the value itself included: records
+    with the value at which an earlier run ended are read again, and recognised.
+    """
+
+    sorted: bool = True
+    """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
+    otherwise only at the end, as of the start of the reading, or of the latest cursor read if that is earlier."""
+    overlap_s: OverlapS = OVERLAP_S
+    """An instant that is younger than this when it is read, is read again by the next run: other records may still get
+    it. More than the difference of the clocks and the delay with which the source shows changes."""
+    overlap: Annotated[int, Field(ge=0)] = OVERLAP
+    """How far before the last value the next run continues with ``as: integer`` or ``as: decimal``: a source that
+    counts takes a number before its record can be seen, so that a later number may be seen first."""
+
+    @model_validator(mode="after")
+    def _check_options_fit_type(self) -> Self:
+        if self.as_ != "instant" and not self.sorted:
+            raise finding_about_key(("sorted",), "a source that does not sort needs a cursor with as: instant")
+        if self.as_ != "instant" and self.overlap_s != OVERLAP_S:
+            raise finding_about_key(("overlap_s",), "needs as: instant")
+        if self.as_ not in {"integer", "decimal"} and self.overlap != OVERLAP:
+            raise finding_about_key(("overlap",), "needs as: integer or as: decimal")
+        return self
+
+    @property
+    def _time_format(self) -> TimeFormat:
+        """Read the earlier of two possible instants, so that records are read again and none is missed."""
+        return TimeFormat(self.format, self.timezone, self.ambiguous or "earlier", self.hour_24)
+
+    def value(self, row: dict[str, str | None]) -> str:
+        """Return the text that the state stores for *row*; empty if the column is."""
+        return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
+
+    def settled(self, at: datetime) -> str:
+        """Return, as stored text, until when the source shows all changes if it is read *at* that time."""
+        moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
+        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
+
+    def pull_since(self, stored: str | None) -> str | None:
+        """Return the argument of `pull` for a stored value."""
+        if stored is None or self.as_ == "text":
+            return stored
+        if self.as_ != "instant":
+            return self._earlier_number(stored)
+        seconds, _, fraction = stored.removesuffix("Z").partition(".")
+        moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
+        return instant_cursor(moment)
+
+    def reread_to(self, stored: str) -> str:
+        """Return the position up to which `pull_since` lets rows be read again; empty for instants and texts."""
+        return self.position({self.column: stored}) if self.as_ in {"integer", "decimal"} else ""
+
+    def _earlier_number(self, stored: str) -> str:
+        """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
+        number = convert.decimal({self.column: stored}, self.column)
+        earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
+        return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
+
+
+def instant_cursor(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Yielded by `pull`: everything up to *cursor* has been yielded, and the next run may continue there.
+
+    An instant of the last seven days moves the cursor only if a row or a deleted key was yielded since the checkpoint
+    before: a source that is out of order may list nothing.
+
+    Attributes:
+        needs_whole_list: Whether *cursor* is right only if the lists before it were whole, as at the end of a span of
+            time. It is then not reached if one is in doubt. The place of a record in a sorted list is right anyway.
+    """
+
+    cursor: str
+    needs_whole_list: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time to request from a source; *end* is excluded."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(instant_cursor(self.end), needs_whole_list=True)
+
+
+def windows(
+    since: str | None,
+    until: datetime,
+    *,
+    size: timedelta,
+    first: datetime,
+    overlap: timedelta = timedelta(seconds=OVERLAP_S),
+) -> Iterator[Window]:
+    """Yield consecutive windows from *since* to *until*.
+
+    Args:
+        since: The argument of `pull`: an instant as ISO 8601, or None at first.
+        size: The length of each window; the last one may be shorter.
+        first: Where the first run begins.
+        overlap: How long before *since* the first window begins: more than the difference of the clocks and the delay
+            with which the source shows changes. Nothing is sent for records that are read again unchanged.
+
+    Raises:
+        ValueError: If *since* is not an instant, or *size* is not positive.
+    """
+    if size <= timedelta():
+        raise ValueError("the size of a window must be positive")
+    start = first if since is None else datetime.fromisoformat(since) - overlap
+    if start.tzinfo is None:
+        raise ValueError("the first instant and the cursor need a UTC offset")
+    while start < until:
+        end = min(start + size, until)
+        yield Window(start, end)
+        start = end

@@ -1,0 +1,84 @@
+"""Ensures that the first load of each wave sends exactly what was rehearsed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
+from crossdock.errors import RefusedError
+from crossdock.migration.load_dry_run import dry_run_load
+from crossdock.migration.rehearsal_file import Rehearsal
+from crossdock.migration.waves import NumberedWave, numbered_waves
+from crossdock.runs.plan_digest_files import ExpectedInput
+from crossdock.runs.run_input_protocol import RunInputFactory
+from crossdock.runs.state_session import Session
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import Migration, State
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.values.tally import Tally
+
+_CHANGED = (
+    "the source has changed since the rehearsal",
+    "rehearse again, look at the result, and give its file to 'crossdock migrate load --rehearsal'",
+)
+
+
+def check_same_waves(project: Project, rehearsal: Rehearsal) -> None:
+    """Raise RefusedError for a rehearsal of another platform, or of other waves or streams."""
+    pin = project.pinned_tenant
+    hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
+    if (rehearsal.base_url, rehearsal.tenant) != (pin.base_url, pin.tenant):
+        raise RefusedError(
+            f"the rehearsal is of {rehearsal.base_url}, tenant {rehearsal.tenant}", hint=hint, code="rehearsal_differs"
+        )
+    for wave in numbered_waves(project):
+        rehearsed = rehearsal.waves.get(wave.name)
+        if rehearsed is None or rehearsed.streams.keys() != wave.streams:
+            raise RefusedError(
+                f"the rehearsal has other streams in the wave {wave.name}", hint=hint, code="rehearsal_differs"
+            )
+
+
+def parse_stored_rehearsal(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
+    return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
+
+
+def rehearsed_input_factory(
+    session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
+) -> RunInputFactory | None:
+    """Return the source of the records of *wave*; None for the streams' own sources.
+
+    Streams that have sent nothing yet must read what was rehearsed. All of them are read before any is delivered, so
+    that a wave is refused as a whole. What is then delivered is compared once more.
+    """
+    rehearsal = parse_stored_rehearsal(migration.rehearsal)
+    names = _unsent_streams(session.state, migration, wave) if rehearsal is not None else set()
+    if rehearsal is None or not names:
+        return None
+    expected = {name: stream.source for name, stream in rehearsal.waves[wave.name].streams.items() if name in names}
+    found = dry_run_load(session.project, names, clock=session.clock, interrupt=interrupt, state=session.state)
+    for name in sorted(names):
+        if found.sources.get(name) != expected[name]:
+            message, hint = _CHANGED
+            raise RefusedError(
+                f"{message}; nothing of the wave was sent", where=name, hint=hint, code="rehearsal_differs"
+            )
+
+    def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+        if bound.name not in expected:
+            return StreamInput(bound, session.state, tally, run_id)
+        digest = expected[bound.name]
+        return ExpectedInput(bound, session.state, tally, run_id, digest=digest, refusal=_CHANGED)
+
+    return source
+
+
+def _unsent_streams(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
+    """Return the streams of a wave that have sent nothing; none once a load has reached its end."""
+    with state.begin_read_only() as tx:
+        sent = tx.migrations.sent_streams(migration.id, wave.name)
+        runs = [run for run in tx.migrations.runs(migration.id) if run.wave == wave.name and run.kind == "load"]
+        completed = any((found := tx.runs.get(run.run_id)) and found.status in COMPLETED for run in runs)
+    return set() if completed else set(wave.streams - sent)

@@ -1,0 +1,315 @@
+"""The requests that a token bucket permits now. Nothing here waits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
+from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
+from crossdock.pacing.bucket_store import BucketAccess, BucketState, BucketStore
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_learner import LimitLearner
+from crossdock.pacing.token_bucket import Bucket
+from crossdock.values.clock import Clock
+
+ASKED_AGAIN_S = 1.0  # while nothing may be taken, since the percentage may change
+
+
+class BucketShare:
+    """A percentage of the rate and burst of a bucket, for one thread.
+
+    It is a second bucket, from which each token must be taken, too. It begins with its percentage of the whole bucket's
+    tokens, so that a restarted run gets no additional burst.
+
+    Args:
+        percent: Returns the percentage of the whole bucket, 0 to 100. It is called each time, so the percentage may
+            change.
+    """
+
+    def __init__(self, clock: Clock, percent: Callable[[], int]) -> None:
+        self._clock, self._percent = clock, percent
+        self._own: Bucket | None = None
+
+    def available_tokens(self, wanted: int, whole: Bucket, level: float) -> int:
+        """Return how many of *wanted* tokens may be taken from *whole*, which has *level* tokens now."""
+        percent = self._percent()
+        if percent >= 100:
+            self._own = None
+            return wanted
+        if percent <= 0:
+            return 0
+        own = self._own_bucket(percent, whole, level)
+        return min(wanted, own.tokens(self._clock.monotonic()))
+
+    def take(self, count: int) -> None:
+        if self._own is not None and count:
+            self._own = self._own.take(self._clock.monotonic(), count)
+
+    def wait_s(self, whole: Bucket, level: float) -> float:
+        """Return seconds until a token is available, as long as the percentage is the same."""
+        percent = self._percent()
+        if percent >= 100:
+            return 0.0
+        if percent <= 0:
+            return ASKED_AGAIN_S
+        return self._own_bucket(percent, whole, level).wait_s(self._clock.monotonic())
+
+    def _own_bucket(self, percent: int, whole: Bucket, level: float) -> Bucket:
+        now, rate_per_s = self._clock.monotonic(), whole.rate_per_s * percent / 100
+        # a burst that is unknown is reduced to what the rate gives in a second
+        burst = max(1, int(rate_per_s if whole.burst == UNLIMITED else whole.burst * percent // 100))
+        if self._own is None:
+            part = burst if whole.burst == UNLIMITED else max(level, 0.0) * percent / 100
+            self._own = Bucket(rate_per_s, burst).with_level(now, part)
+        elif (self._own.rate_per_s, self._own.burst) != (rate_per_s, burst):
+            self._own = self._own.resized(now, rate_per_s, burst)
+        return self._own
+
+
+Priority = Literal["batch", "live"]
+RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided by the reserve
+
+
+class Token(Struct, frozen=True):
+    """The token *number* of its bucket, taken at *at* on the monotonic clock.
+
+    Attributes:
+        paced: Whether the request had to wait for it.
+        others: Requests in flight when it was taken.
+    """
+
+    number: int
+    at: float
+    paced: bool = False
+    others: int = 0
+
+
+class Allowance:
+    """Tokens of one bucket for one thread. Threads and processes that share the bucket share its *store*.
+
+    A reserve stays unspent, because requests sent apart may arrive together. ``batch`` leaves more of it than
+    ``live``, so that live requests find a token while a batch is running.
+
+    Args:
+        reduced: The part of the bucket that may be used; None for all of it.
+        one_by_one: Whether hardly any request is sent before the one before it is answered. Then a reserve of one token
+            is enough, and each 429 is believed.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        store: BucketStore,
+        *,
+        ceiling: int = 128,
+        priority: Priority = "batch",
+        reduced: BucketShare | None = None,
+        one_by_one: bool = False,
+    ) -> None:
+        self._clock, self._priority, self._one_by_one = clock, priority, one_by_one
+        self._reduced = reduced or BucketShare(clock, lambda: 100)
+        self._view = BucketAccess(clock, store)
+        self._in_flight_limit = InFlightLimit(ceiling)
+        self._learner = LimitLearner(self._view)
+        self._level_tracker = LevelTracker(self._view, self._learner, clock.monotonic())
+        self._unexpected_429s = Unexpected429s()
+        self._in_flight = set[int]()  # numbers of tokens
+        self._is_short = False  # whether tokens were wanted that the bucket did not have
+
+    @property
+    def bucket_state(self) -> BucketState:
+        return self._view.state
+
+    @property
+    def limit_estimate(self) -> LimitEstimate:
+        return self._view.state.estimate
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in the bucket; None while its size is unknown."""
+        return None if self.limit_estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
+
+    def take(self, wanted: int) -> Sequence[Token]:
+        """Take at most *wanted* tokens. The caller must call `record_answer` or `record_unanswered` for each."""
+        now = self._clock.monotonic()
+        taken = self._view.take(
+            self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._effective_reserve()
+        )
+        self._learner.adopt_from_other_users()
+        self._reduced.take(taken.count)
+        self._level_tracker.record_taken(taken, now)
+        last, others = taken.bucket_state.spent, len(self._in_flight)
+        numbers = range(last - taken.count + 1, last + 1)
+        paced, self._is_short = self._is_short, taken.count < wanted
+        self._in_flight.update(numbers)
+        return [Token(number, now, paced, others + number - numbers[0]) for number in numbers]
+
+    def wait_s(self, first: int = 0) -> float:
+        """Return seconds until a token is available after *first* others, as far as this process knows."""
+        state, now = self._view.state, self._view.now
+        if first:
+            state = structs.replace(state, bucket=state.bucket.take(now, first))
+        return max(state.wait_s(now, self._effective_reserve()), self._reduced.wait_s(*self._bucket_and_level()))
+
+    def _bucket_and_level(self) -> tuple[Bucket, float]:
+        bucket = self._view.state.bucket
+        return bucket, bucket.level(self._view.now)
+
+    def free_slots(self, in_flight: int) -> int:
+        limit = self._in_flight_limit.limit
+        most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
+        return max(0, (limit if most is None else min(limit, most)) - in_flight)
+
+    def _effective_reserve(self) -> int:
+        return self._reserve_size() - self._unexpected_429s.checks_left(self._view.state.spent)
+
+    def _reserve_size(self) -> int:
+        burst = self._view.state.bucket.burst
+        if burst == UNLIMITED:
+            return 0
+        if self._one_by_one:
+            return int(burst >= SMALL)
+        part = burst // RESERVE[self._priority]
+        return min(burst - 1, max(2, part)) if self._priority == "batch" else min(max(0, burst - 2), max(1, part))
+
+    def record_unanswered(self, token: Token) -> None:
+        """Record that the request has no answer, or was not sent. Its token is spent."""
+        self._in_flight.discard(token.number)
+
+    def record_answer(
+        self, token: Token, *, accepted: bool, headers: RateHeaders | None = None, retry_after_s: float | None = None
+    ) -> None:
+        """Learn from the answer to the request that took *token*.
+
+        Args:
+            accepted: False if the rate limit refused it (429).
+        """
+        now, fastest_s = self._clock.monotonic(), self._in_flight_limit.latency_s
+        self._in_flight.discard(token.number)
+        self._in_flight_limit.record_answer(now, now - token.at, self._view.state.bucket.rate_per_s)
+        self._unexpected_429s.record_answer(token.number, accepted=accepted)
+        if not accepted:
+            self._view.change(lambda state, _: structs.replace(state, refused=state.refused + 1))
+        request = self._answered_request(token, now)
+        self._level_tracker.record_answer(request, fastest_s, accepted=accepted)
+        if headers is not None:
+            self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
+        if accepted:
+            self._learner.learn_from_accepted(
+                request, self._reserve_size(), is_reported=self._level_tracker.has_trusted_reports(now)
+            )
+        else:
+            self._learn_from_refusal(request, retry_after_s)
+
+    def _answered_request(self, token: Token, now: float) -> AnsweredRequest:
+        state, latency_s = self._view.state, self._in_flight_limit.latency_s
+        others = max(token.others, state.spent - token.number)
+        sample = BucketSample((token.at + now) / 2, token.number - state.refused)
+        return AnsweredRequest(token.number, token.at, now, latency_s, sample, token.paced, others)
+
+    def _learn_from_refusal(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
+        if request.sent_at <= self._learner.empty_at:  # sent before the bucket was known to be empty
+            if retry_after_s is not None:
+                self._learner.pause_sending(retry_after_s)
+            return
+        if retry_after_s is None and not self._one_by_one:
+            expected = self._level_tracker.expected_level(request.sample) <= self._reserve_size() / 2
+            if not self._unexpected_429s.is_credible(expected=expected):
+                self._unexpected_429s.begin_checks(self._view.state.spent)
+                return
+        self._unexpected_429s.clear()
+        self._level_tracker.restart_with_empty_bucket(request.sample)
+        self._learner.restart_with_empty_bucket(request, self._reserve_size(), retry_after_s)
+
+
+FEWEST = 32
+WINDOW = 64  # answers
+
+
+class InFlightLimit:
+    """A limit that follows latency and throughput, on the monotonic clock.
+
+    Args:
+        ceiling: Upper bound of the limit.
+
+    Attributes:
+        limit: Requests that may be in flight now.
+        latency_s: The shortest of the latest answers.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._answers: deque[tuple[float, float]] = deque(maxlen=WINDOW)  # (answered at, latency in seconds)
+        self._since_update = 0
+        self.limit = min(FEWEST, ceiling)
+        self.latency_s = 0.0
+
+    def record_answer(self, at: float, latency_s: float, rate_per_s: float) -> None:
+        """Record an answer that arrived at *at*; *rate_per_s* is the rate of the bucket."""
+        self._answers.append((at, latency_s))
+        self._since_update += 1
+        if self._since_update < WINDOW // 4 and self.latency_s:
+            return
+        self._since_update = 0
+        self.latency_s = min(latency for _, latency in self._answers)
+        span = at - self._answers[0][0]
+        throughput = (len(self._answers) - 1) / span if span > 0 else 0.0
+        # with plenty of tokens requests queue behind each other, and the mean latency shows that more fit
+        mean_s = sum(latency for _, latency in self._answers) / len(self._answers)
+        needed = 2 * max(rate_per_s * self.latency_s, throughput * mean_s)
+        # answers arrive in bunches, so the limit is lowered slowly
+        self.limit = min(self._ceiling, max(FEWEST, round(needed), self.limit - max(1, self.limit // 16)))
+
+
+CHECKS = 4
+FAILING_CHECKS = 3
+LATEST = 6
+FAILING_LATEST = 5  # among many requests no check is needed
+FREQUENT = 200  # answers per false alarm, at most
+REMEMBERED = 4_000  # answers
+
+
+class Unexpected429s:
+    def __init__(self) -> None:
+        self._answered = self._false_alarms = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self._latest: deque[bool] = deque(maxlen=LATEST)
+        self._checks: list[bool] = []
+        self._first: int | None = None
+
+    def begin_checks(self, spent: int) -> None:
+        """Verify with the requests that take the tokens after the first *spent*."""
+        if self._first is None:
+            self._first, self._checks = spent + 1, []
+
+    def checks_left(self, spent: int) -> int:
+        """Return the tokens that may be taken for checks beyond those in the bucket."""
+        return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
+
+    def record_answer(self, number: int, *, accepted: bool) -> None:
+        self._latest.append(accepted)
+        self._answered += 1
+        if self._answered == REMEMBERED:
+            self._answered, self._false_alarms = self._answered // 2, self._false_alarms // 2
+        if self._first is not None and self._first <= number < self._first + CHECKS:
+            self._checks.append(accepted)
+            if len(self._checks) == CHECKS and not self._is_confirmed():
+                self._first = None
+                self._false_alarms += 1
+
+    def is_credible(self, *, expected: bool) -> bool:
+        """Return whether a 429 means an empty bucket. If false alarms are frequent, even an expected one needs
+        proof.
+        """
+        frequent = self._false_alarms >= 2 and self._false_alarms * FREQUENT > self._answered
+        return self._is_confirmed() or (expected and not frequent)
+
+    def _is_confirmed(self) -> bool:
+        return self._latest.count(False) >= FAILING_LATEST or self._checks.count(False) >= FAILING_CHECKS

@@ -1,0 +1,336 @@
+"""Decodes bytes into pieces of UTF-8 that hold whole records, and checks whether the last row has its end.
+
+UTF-8 is passed on unchecked; `decode_up_to_invalid_byte` checks it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.wrappers.stream_compression import GZIP
+from crossdock.reading.wrappers.wrapper import Openable, Readable
+
+MAX_RECORD_BYTES = 16 << 20
+"""The limit for one record. A quote that is never closed makes one record of the rest of the file."""
+
+LINES_BYTES = 512 << 10
+"""What is split into lines at once: each is an object, which takes many times its length."""
+
+_DOS_END = b"\x1a"
+_WINDOW = 64 << 10
+_RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
+MARKS = {
+    codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
+    codecs.BOM_UTF32_LE: ("utf-32", {"utf-32", "utf-32-le"}),  # before the other mark that begins it
+    codecs.BOM_UTF32_BE: ("utf-32", {"utf-32", "utf-32-be"}),
+    codecs.BOM_UTF16_LE: ("utf-16", {"utf-16", "utf-16-le"}),
+    codecs.BOM_UTF16_BE: ("utf-16", {"utf-16", "utf-16-be"}),
+}
+_ASK = "Ask the sender for the encoding and declare it; utf-8 is the most common."
+_MARKED = {  # codecs that need a mark, and their forms without one
+    "utf-16": "utf-16-le (what Windows writes) or utf-16-be",
+    "utf-32": "utf-32-le or utf-32-be",
+}
+
+Block = bytes | int
+"""Text as UTF-8, or the number of lines that were left out before the next record."""
+Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
+"""Turns decoded text into lines, one or several for each record."""
+
+
+class DecodingError(Exception):
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidByte(Struct, frozen=True):
+    """A byte that is not UTF-8, and its place, from 1. `after_utf_8`: characters of several bytes precede it."""
+
+    line: int
+    column: int
+    byte: int
+    after_utf_8: bool
+
+    def error(self, name: str) -> RefusedError:
+        """Return the error of the file *name*."""
+        hint = "Ask the sender for the encoding and declare it, such as cp1252 (Windows); a wrong one changes letters."
+        if self.after_utf_8:
+            hint = "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
+        message, where = f"byte 0x{self.byte:02X} is not UTF-8", f"{name}:{self.line}:{self.column}"
+        return RefusedError(message, where=where, hint=hint, code="encoding_wrong")
+
+
+class Piece(Struct, frozen=True):
+    """Some whole records as UTF-8. `data` is not empty, and `line` counts from 1; only the last may lack its end."""
+
+    line: int
+    data: bytes
+    ends: int
+    last: bool = False
+
+
+def decoded_pieces(
+    stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
+) -> Iterator[Piece]:
+    """Split *stream* into pieces of about *chunk* bytes. The first one is the first record alone.
+
+    Records end at line ends outside quotes, which are not checked here. A fault is raised after all records before it.
+    """
+    held: Piece | None = None
+    cut = _cut_into_pieces(
+        prepare(transcode_to_utf_8(stream, encoding, name, chunk)), quote.encode() if quote else None, name
+    )
+    try:
+        for piece in cut:
+            if held:
+                yield held
+            held = piece
+    except RefusedError:
+        if held:
+            yield held
+        raise
+    if held:
+        yield structs.replace(held, last=True)
+
+
+def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
+    end = _last_record_end(piece.data[:-1], quote.encode() if quote else None)
+    if not end:
+        return None, piece
+    ends = piece.data.count(b"\n", 0, end)
+    body = Piece(piece.line, piece.data[:end], ends)
+    return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
+
+
+def split_piece(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
+    mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
+    while start < len(data):
+        length, end = size, 0
+        while not end and start + length < len(data):
+            end = _last_record_end(data[start : start + length], mark)
+            length *= 2
+        part = data[start : start + end] if end else data[start:]
+        yield Piece(line, part, ends := part.count(b"\n"))
+        line += ends
+        start += len(part)
+
+
+def decode_up_to_invalid_byte(piece: Piece, quote: str | None) -> tuple[str, InvalidByte | None]:
+    """Return the text of *piece*, up to the record with the first byte that is not UTF-8, and that byte."""
+    try:
+        return piece.data.decode(), None
+    except UnicodeDecodeError as error:
+        data, at = piece.data, error.start
+        begin = data.rfind(b"\n", 0, at) + 1
+        line, column = piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1
+        fault = InvalidByte(line, column, data[at], not data[:at].isascii())
+        return data[: _last_record_end(data[:at], quote.encode() if quote else None)].decode(), fault
+
+
+def records_at_lines(
+    stream: Readable,
+    encoding: str,
+    quote: str | None,
+    lines: Iterator[int],
+    *,
+    name: str,
+    chunk: int,
+    prepare: Prepare = iter,
+) -> Iterator[bytes]:
+    """Yield the records that begin at *lines* (ascending) of a stream that `decoded_pieces` has read to its end."""
+    mark, number = quote.encode() if quote else None, next(lines, None)
+    begun, quotes = list[bytes](), 0
+    for first, found in _numbered_lines(prepare(transcode_to_utf_8(stream, encoding, name, chunk))):
+        if number is None:
+            return
+        place = 0 if begun else number - first
+        while number is not None and place < len(found):
+            line = found[place]
+            begun.append(line)
+            quotes += line.count(mark) if mark else 0
+            place += 1
+            if quotes % 2 == 0:  # otherwise this line end is inside quotes
+                yield b"".join(begun)
+                begun, quotes, number = [], 0, next(lines, None)
+                place = place if number is None else number - first
+
+
+def _numbered_lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
+    rest, number = b"", 1
+    for block in blocks:
+        if isinstance(block, int):
+            number += block
+            continue
+        for window in split_by_size(block, LINES_BYTES):
+            found = (rest + window).splitlines(keepends=True)
+            rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
+            yield number, found
+            number += len(found)
+    yield number, [rest.removesuffix(_DOS_END)]
+
+
+def _cut_into_pieces(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
+    rest, line, find_end = b"", 1, _first_record_end
+    try:
+        for block in blocks:
+            if isinstance(block, int):
+                line += block
+                continue
+            left, quotes = block, rest.count(quote) if quote else 0
+            if len(rest) > len(block):  # a long record is a piece of its own
+                find_end = _first_record_end
+            while end := find_end(left, quote, quotes):
+                data = b"".join((rest, memoryview(left)[:end]))
+                piece = Piece(line, data, count_byte(data, b"\n"))
+                yield piece
+                line += piece.ends
+                rest, left, quotes, find_end = b"", left[end:], 0, _last_record_end
+            rest += left
+            if len(rest) > MAX_RECORD_BYTES:
+                yield Piece(line, rest, rest.count(b"\n"))
+                raise record_too_long_error()
+    except DecodingError as error:
+        line += rest.count(b"\n")
+        raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint, code="encoding_wrong") from error
+    if rest := rest.removesuffix(_DOS_END):
+        yield Piece(line, rest, rest.count(b"\n"))
+
+
+def record_too_long_error() -> DecodingError:
+    message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
+    return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
+
+
+def _first_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    """Return the index after the first line end outside quotes, or 0. *quotes* quotes came before *data*."""
+    start = end = 0
+    while end := data.find(b"\n", end) + 1:
+        quotes += data.count(quote, start, end) if quote else 0
+        if quotes % 2 == 0:
+            return end
+        start = end
+    return 0
+
+
+def _last_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    size = len(data)
+    if quote is None:
+        return data.rfind(b"\n") + 1
+    quotes += count_byte(data, quote)
+    while end := data.rfind(b"\n", 0, size) + 1:
+        quotes -= data.count(quote, end, size)
+        if quotes % 2 == 0:
+            return end
+        size = max(0, data.rfind(quote, 0, end))
+        quotes -= 1
+    return 0
+
+
+def count_byte(data: bytes, mark: bytes) -> int:
+    """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
+    if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
+        return data.count(mark)
+    return len(data) - sum(len(window.replace(mark, b"")) for window in split_by_size(data, _WINDOW))
+
+
+def split_by_size(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def transcode_to_utf_8(
+    stream: Readable, encoding: str, name: str, chunk: int, *, expected: Literal["XML"] | None = None
+) -> Iterator[bytes]:
+    """Yield the text of *stream* as UTF-8, without its byte order mark. A `DecodingError` comes after the text."""
+    encoding = codecs.lookup(encoding).name.removesuffix("-sig")  # a byte order mark is optional in any case
+    head = b""
+    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+        head += more
+    mark = _check_byte_order_mark(head, encoding, name)
+    refuse_other_kind(head, encoding, name=name, expected=expected)
+    if encoding == "utf-8":
+        yield head[len(mark) :]
+        while raw := stream.read(chunk):
+            yield raw
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    offset = 0
+    if encoding not in _MARKED:  # the codecs of these need the mark, the others would return it as text
+        offset, head = len(mark), head[len(mark) :]
+    raw, final = head, False
+    while not final:
+        raw = raw or stream.read(chunk)
+        final = not raw
+        state = decoder.getstate()
+        try:
+            text = decoder.decode(raw, final)
+        except UnicodeDecodeError as error:
+            decoder.setstate(state)
+            start = error.start - len(state[0])
+            yield from _encoded_blocks(decoder.decode(raw[: max(0, start)]), chunk)
+            message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
+            if final:  # only then is a character incomplete
+                message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
+                hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
+            raise DecodingError(message, hint) from error
+        yield from _encoded_blocks(text, chunk)
+        offset += len(raw)
+        raw = b""
+
+
+def _encoded_blocks(text: str, size: int) -> Iterator[bytes]:
+    """Encode *text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
+    data = text.encode()
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def _check_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
+    for mark, (declare, allowed) in MARKS.items():
+        if head.startswith(mark):
+            if encoding not in allowed:
+                message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
+                raise RefusedError(
+                    message, where=f"{name}:1", hint=f"Declare encoding: {declare}", code="encoding_wrong"
+                )
+            return mark
+    if encoding in _MARKED and head:
+        hint = f"Declare encoding: {_MARKED[encoding]}." if b"\0" in head else _ASK  # half of the bytes of most texts
+        raise RefusedError(
+            f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint, code="encoding_wrong"
+        )
+    return b""
+
+
+_LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end mark
+
+
+def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bool:
+    """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is none. gzip has its own."""
+    if row_end == "":
+        return False
+    ends = [row_end or "\n"]
+    if ends[0].endswith("\n"):
+        ends.append(f"{ends[0][:-1]}\r\n")
+    with path.open("rb") as file:
+        if GZIP.magic(file.read(2)):
+            return False
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
+        tail = file.read()
+    possible = [
+        text.encode(form) for form in _encodings_by_byte_order(encoding) for end in ends for text in (end, end + "\x1a")
+    ]
+    return not tail.endswith(tuple(possible))
+
+
+def _encodings_by_byte_order(encoding: str) -> list[str]:
+    name = codecs.lookup(encoding).name.removesuffix("-sig")
+    return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

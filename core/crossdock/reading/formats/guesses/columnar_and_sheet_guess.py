@@ -1,0 +1,92 @@
+"""Guesses the layout of tables: Parquet, Arrow, and sheets of Excel and OpenDocument files."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
+from crossdock.reading.formats.columnar_process import FLOAT, NESTED
+from crossdock.reading.formats.guesses.guess import Guess, Setting, share_text
+from crossdock.reading.formats.limited_process import cell_errors_as_refusals
+from crossdock.reading.formats.sheet_process import check_sheets_can_be_read, opened_sheet
+
+_COLUMNAR = (ParquetReader(), ArrowReader())
+_ARCHIVE = b"PK\x03\x04"
+_OLD_SHEET = bytes.fromhex("d0cf11e0a1b11ae1")
+_WORKBOOK = re.compile(rb"(?s)\xd0\xcf\x11\xe0|PK\x03\x04.{26}(?:\[Content_Types\]|_rels/|xl/|docProps/|mimetypeapp)")
+_MOST_ROWS = 200
+
+
+def is_columnar_or_sheet(head: bytes) -> bool:
+    """Return whether a file is one of Parquet, Arrow or sheets by its first bytes."""
+    return head.startswith(tuple(reader.begin for reader in _COLUMNAR)) or bool(_WORKBOOK.match(head))
+
+
+def is_sheet(data: bytes) -> bool:
+    """Return whether it may be a sheet: an archive that is not known to be another one."""
+    return data.startswith(_ARCHIVE) or bool(_WORKBOOK.match(data))
+
+
+def guess_columnar_or_sheet(path: Path, head: bytes) -> Guess:
+    """Return the guess for a Parquet, an Arrow or a sheet file that begins with *head*. Raises RefusedError."""
+    for reader in _COLUMNAR:
+        if head.startswith(reader.begin):
+            return _guess_columnar(path, reader)
+    return _guess_sheet(path, head)
+
+
+def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
+    types, faults, rows = reader.describe_columns(path, name=path.name)
+    nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
+    floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
+    left_out = [name for name in faults if name not in nested]
+    states = "its footer states" if reader.kind == "parquet" else "its record batches have"
+    settings = [Setting("kind", reader.kind, f"{states} {rows:,} rows")]
+    if left_out:
+        kept = [name for name in types if name not in left_out]
+        notes = [f"{name} is not read: {faults[name][1]}" for name in left_out]
+        if floats:
+            notes.append(f"floats: [{', '.join(floats)}]   # and in columns, if they hold no amounts; ask for decimals")
+        settings.append(Setting("columns", kept, "those that are read exactly", notes=notes))
+    if nested:
+        basis = f"{share_text(len(nested), len(types), 'column')} have lists or objects"
+        settings.append(Setting("objects", True, basis))
+    return Guess(settings)
+
+
+def _guess_sheet(path: Path, head: bytes) -> Guess:
+    check_sheets_can_be_read(path.name)
+    with (
+        cell_errors_as_refusals(path.name),
+        path.open("rb") as file,
+        opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
+    ):
+        rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
+        sheets, title = cells.visible, cells.title
+    settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
+    notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
+    settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
+    settings += _header_row_settings(rows)
+    if head.startswith(_OLD_SHEET):
+        settings.append(Setting("error_cells", "empty", "errors in cells can only be found in xlsx and ods files"))
+    return Guess(settings)
+
+
+def _header_row_settings(rows: Sequence[Sequence[Any]]) -> list[Setting]:
+    widths = [len([cell for cell in row if cell != ""]) for row in rows]
+    if not any(widths):
+        return []
+    width = Counter(each for each in widths if each).most_common(1)[0][0]
+    first = next(number for number, each in enumerate(widths) if each >= width)
+    settings = []
+    if first:
+        settings.append(Setting("skip_rows", first, f"{first} rows before it have fewer than {width} cells"))
+    header = [cell for cell in rows[first] if cell != ""]
+    if not all(isinstance(cell, str) for cell in header):
+        names = [f"F{number}" for number in range(1, len(rows[first]) + 1)]
+        settings += [Setting("header", False, "its first row has numbers or dates"), Setting("names", names)]
+    return settings

@@ -1,0 +1,393 @@
+"""Look-ups and joins of files: adds columns and rows of other sources, in chunks of bounded size.
+
+With a join, or where the main source is a snapshot, all current files are read again as soon as one of any source is
+new, so that a row that arrives later changes its record. Rows that did not change are recognised as usual.
+
+A look-up NAME adds its columns as ``NAME.COLUMN``, and ``NAME``: ``found``, ``missing``, or null if the row names none.
+A join NAME adds ``NAME`` (its rows as JSON text, null without any), ``NAME.content`` (a digest of them in any order),
+``NAME.at`` (``FILE:LINE`` of each, one per line) and ``NAME.problem`` (see `PROBLEMS`, else null).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.printable import printable
+from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.reading.sources.file_source import FileSource, TakenFile
+from crossdock.reading.sources.known_files import StreamId
+from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.shared_growth_check_pauses import Look
+from crossdock.values.local_files import create_private
+from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, internal_column_name
+
+FILE, NUMBER = internal_column_name("file"), internal_column_name("file_number")
+_ROW, _OF_FILE = (
+    internal_column_name("row"),
+    internal_column_name("of_file"),
+)  # a row, and those of its record and file, as JSON
+_PROBLEM, _HAS_KEY, _CONTRADICTS = (
+    internal_column_name("problem"),
+    internal_column_name("has_key"),
+    internal_column_name("contradicts"),
+)
+AT_ONCE = 100_000  # rows of the main source per join; each join reads the other source once
+MAX_ORPHANS = 100_000
+Problem = Literal[
+    "no_main_row",  # rows of the join without a row of the main source
+    "several_files",  # different rows of one record in several files, without a key that identifies repeated rows
+    "contradiction",  # two different rows of one file with the same key
+    "empty_key",  # a row whose key is empty, so that repeated rows cannot be recognized
+]
+PROBLEMS = get_args(Problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How rows of another source are found.
+
+    Attributes:
+        on: Columns of the main source, and the columns of the other source that must have the same text.
+        key: For a join, the columns that identify a row within its record. The newest file wins among repeated rows.
+    """
+
+    on: Mapping[str, str]
+    key: Sequence[str] = ()
+
+    @property
+    def theirs(self) -> list[str]:
+        return list(self.on.values())
+
+
+class StoredRows:
+    def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
+        self._columns, self._work = columns, work
+        self._parts: list[Path] = []
+        self._old: list[int] = []  # numbers of files
+
+    def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
+        """Add *rows* of *file*, the *number*-th from the oldest. They are refused if a needed column is missing."""
+        present = [name for name in rows.columns if name not in {LINE, REFUSED}]
+        if REFUSED in rows.columns and (refused := [each for each in rows[REFUSED] if each]):
+            hint = "a join or look-up needs its whole file: fetch it again, or ask the sender"
+            raise RefusedError(refused[0], where=file, hint=hint, code="join_failed")
+        if missing := [name for name in self._columns or () if name not in present]:
+            names = ", ".join(map(repr, missing))
+            raise RefusedError(
+                f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}", code="column_missing"
+            )
+        kept = rows[[*(self._columns or present), LINE]].with_columns(
+            pl.lit(printable(file)).alias(FILE), pl.lit(number, pl.UInt32).alias(NUMBER)
+        )
+        if not is_new:
+            self._old.append(number)
+        path = self._work / f"{secrets.token_hex(16)}.arrow"
+        with os_errors_as_state_errors(self._work), create_private(path) as part:
+            kept.write_ipc(part)
+        self._parts.append(path)
+
+    def rows_matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
+        """Return the rows whose `rule.theirs` are among *keys*, or the new ones that are not (``anti``), in order."""
+        if not self._parts:
+            return pl.DataFrame(
+                schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
+            )
+        rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
+        found = rows.join(keys.lazy(), left_on=columns_named(rule.theirs), right_on=columns_named(rule.on), how=how)
+        if how == "anti":
+            found = found.filter(~pl.col(NUMBER).is_in(self._old)).head(MAX_ORPHANS + 1)
+        return found.collect(engine="streaming").sort(NUMBER, LINE)
+
+
+class Joiner:
+    """Adds the columns of look-ups and joins to rows. A look-up may use the columns of an earlier one."""
+
+    def __init__(
+        self, lookups: Mapping[str, Rule], joins: Mapping[str, Rule], stored: Mapping[str, StoredRows], work: Path
+    ) -> None:
+        self._lookups, self._joins, self._stored, self._work = lookups, joins, stored, work
+        self._seen: dict[str, list[pl.DataFrame]] = {name: [] for name in joins}  # keys of the main source
+        self._matched = dict.fromkeys(joins, False)
+
+    def add_columns(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Yield *rows* with all columns, in chunks. A look-up file with different rows of one key is refused."""
+        for chunk in rows.iter_slices(AT_ONCE):
+            for name, rule in self._lookups.items():
+                chunk = self._with_look_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
+            for name, rule in self._joins.items():
+                chunk = self._with_join(chunk, name, rule)  # noqa: PLW2901
+            yield chunk
+
+    def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Yield the new joined rows without a main row, by file, one for each record. Too many, or all, are refused."""
+        for name, rule in self._joins.items():
+            seen = pl.concat(
+                [_distinct_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]]
+            )
+            rows = self._stored[name].rows_matching(seen, rule, "anti")
+            if rows.height and (rows.height > MAX_ORPHANS or (seen.height and not self._matched[name])):
+                number = f"more than {MAX_ORPHANS:,}" if rows.height > MAX_ORPHANS else f"all {rows.height:,}"
+                raise RefusedError(
+                    f"{number} rows of join {name!r} have no row of the main source",
+                    where=f"{rows[FILE][0]}:{rows[LINE][0]}",
+                    hint="check that 'on' names the right columns, and that the files belong together",
+                    code="join_failed",
+                )
+            yield from self._orphan_rows(rows, name, rule, columns)
+
+    def _orphan_rows(
+        self, rows: pl.DataFrame, name: str, rule: Rule, columns: Sequence[str]
+    ) -> Iterator[tuple[str, pl.DataFrame]]:
+        if not rows.height:
+            return
+        grouped = _grouped_by_record(rows, name, rule, pl.col(FILE).first(), pl.col(LINE).first())
+        grouped = grouped.rename({theirs: ours for ours, theirs in rule.on.items()})
+        others = [column for column in columns if column not in grouped.columns]
+        grouped = grouped.with_columns(
+            pl.lit("no_main_row").alias(f"{name}.problem"), *(pl.lit(None, pl.String).alias(other) for other in others)
+        )
+        for (file,), part in grouped.group_by(FILE, maintain_order=True):
+            yield str(file), part.drop(FILE)
+
+    def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        found = self._stored[name].rows_matching(_distinct_keys(rows, rule), rule)
+        newest = found.unique(columns_named(rule.theirs), keep="last", maintain_order=True)
+        _refuse_contradictory_lookup_rows(found, name, rule)
+        text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
+        # the columns of the key stay, under the name of the look-up as well
+        keys = {internal_column_name(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
+        renamed = newest.select(
+            *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
+            *(column_named(column).alias(f"{name}.{column}") for column in text),
+            pl.lit("found").alias(name),
+        )
+        ours = columns_named(rule.on)
+        joined = rows.join(renamed, left_on=ours, right_on=list(keys), how="left", maintain_order="left")
+        is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
+        return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
+
+    def _with_join(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        keys = _distinct_keys(rows, rule)
+        self._seen[name].append(keys)
+        found = self._stored[name].rows_matching(keys, rule)
+        self._matched[name] = self._matched[name] or found.height > 0
+        grouped = _grouped_by_record(found, name, rule)
+        ours, theirs = columns_named(rule.on), columns_named(rule.theirs)
+        return rows.join(grouped, left_on=ours, right_on=theirs, how="left", maintain_order="left")
+
+
+def _distinct_keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    is_named = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.on))
+    return rows[list(rule.on)].filter(is_named).unique()
+
+
+def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
+    text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
+    rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias(_ROW))
+    rows = _newest_row_per_key(rows, rule) if rule.key else _rows_of_newest_file(rows, rule)
+    grouped = rows.group_by(columns_named(rule.theirs), maintain_order=True).agg(
+        pl.concat_str(pl.lit("["), pl.col(_ROW).str.join(","), pl.lit("]")).alias(name),
+        pl.col(_ROW).sort().str.join(",").alias(f"{name}.content"),
+        pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
+        pl.col(_PROBLEM).first().alias(f"{name}.problem"),
+        *more,
+    )
+    digests = [hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in grouped[f"{name}.content"]]
+    return grouped.with_columns(pl.Series(f"{name}.content", digests, pl.String))
+
+
+def _newest_row_per_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Keep the row of the newest file for each key, and add the problem of each record."""
+    has_key = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.key))
+    differs = pl.col(_ROW).n_unique().over(columns_named([*rule.theirs, *rule.key, NUMBER])) > 1
+    rows = rows.with_columns(has_key.alias(_HAS_KEY), (differs & has_key).alias(_CONTRADICTS))
+    newest = rows.filter(_HAS_KEY).unique(columns_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True)
+    of_record = columns_named(rule.theirs)
+    problem = (
+        pl.when(pl.col(_CONTRADICTS).any().over(of_record))
+        .then(pl.lit("contradiction"))
+        .when((~pl.col(_HAS_KEY)).any().over(of_record))
+        .then(pl.lit("empty_key"))
+    )
+    kept = pl.concat([newest, rows.filter(~pl.col(_HAS_KEY))]).sort(NUMBER, LINE)
+    return kept.with_columns(problem.alias(_PROBLEM))
+
+
+def _rows_of_newest_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
+    of_record = columns_named(rule.theirs)
+    of_file = pl.col(_ROW).sort().str.join(",").over([*of_record, NUMBER])
+    rows = rows.with_columns(of_file.alias(_OF_FILE))
+    differs = pl.col(_OF_FILE).n_unique().over(of_record) > 1
+    rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias(_PROBLEM))
+    is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(of_record)
+    return rows.filter(is_newest | pl.col(_PROBLEM).is_not_null())
+
+
+def _refuse_contradictory_lookup_rows(found: pl.DataFrame, name: str, rule: Rule) -> None:
+    text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
+    differing = found.filter(pl.struct(columns_named(text)).n_unique().over(columns_named([*rule.theirs, NUMBER])) > 1)
+    if not differing.height:
+        return
+    first = differing.row(0, named=True)
+    alike = (column_named(column) == first[column] for column in (*rule.theirs, NUMBER))
+    same = differing.filter(pl.all_horizontal(alike))
+    places = [f"{file}:{line}" for file, line in same[[FILE, LINE]].rows()]
+    raise RefusedError(
+        f"look-up {name!r} finds the key of {places[0]} again, with different content",
+        where=places[1],
+        hint="name all columns of the key in 'on'",
+        code="join_failed",
+    )
+
+
+Prepare = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source as one stream reads it.
+
+    Attributes:
+        files: The pattern, for messages.
+        stream_id: The key under which the intake log records what the stream has read of the source.
+        prepare: Repairs and filters its rows.
+    """
+
+    files: str
+    source: FileSource
+    stream_id: StreamId
+    prepare: Prepare = lambda rows: rows
+    expectation: Expectation = NO_FILE_EXPECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Another source whose rows are looked up or joined. `columns` are the needed ones; None for all."""
+
+    part: Part
+    rule: Rule
+    columns: Sequence[str] | None
+
+
+class JoinedFiles:
+    """The files of a stream together with those that it looks up or joins."""
+
+    def __init__(
+        self,
+        main: Part,
+        lookups: Mapping[str, Joined],
+        joins: Mapping[str, Joined],
+        run: SourceContext,
+        *,
+        snapshot: bool,
+    ) -> None:
+        self._main, self._lookups, self._joins, self._run = main, lookups, joins, run
+        self._others = {**lookups, **joins}
+        self._parts = [main, *(other.part for other in self._others.values())]
+        self._snapshot, self._reads_all = snapshot, snapshot or bool(joins)
+
+    @property
+    def looks(self) -> Sequence[Look]:
+        return [look for part in self._parts for look in part.source.looks]
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the rows of the main source with their columns; then joined rows without a row of the main source.
+
+        Raises:
+            RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
+            LateError: If the run must wait for a file; it may then read again.
+        """
+        found = self._current_files()
+        self._merge_input_reports()
+        (current, unread), *others = found
+        by_name = dict(zip(self._others, others, strict=True))
+        main, is_new = self._main, self._reads_all and any(new for _, new in found)
+        read = current if is_new else unread
+        if read:
+            yield from self._joined_batches(read, {name: files for name, (files, _) in by_name.items()})
+        elif any(by_name[name][1] for name in self._joins) or (is_new and main.source.finished_before(main.stream_id)):
+            raise self._no_file_error(main)
+        if read or not unread:
+            self._run.intakes.add(self._main.stream_id.stream, self._accept_all)
+
+    def finished(self) -> None:
+        for part in self._parts:
+            part.source.finished(part.stream_id)
+
+    def _current_files(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
+        return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
+
+    def _accept_all(self) -> None:
+        for part in self._parts:
+            part.source.accept(part.stream_id)
+
+    def _no_file_error(self, part: Part) -> RefusedError:
+        hint = "nothing was imported; run again when it has arrived"
+        return RefusedError(
+            f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint, code="file_missing_for_join"
+        )
+
+    def _merge_input_reports(self) -> None:
+        stream, run = self._main.stream_id.stream, self._run
+        for part in self._parts[1:]:
+            found = run.inputs.pop(part.stream_id.stream)
+            names = {file.name for file in run.inputs[stream].files}  # a part may read the file of the stream
+            run.inputs[stream].files.extend(file for file in found.files if file.name not in names)
+            if found.state == "new" and self._reads_all:
+                run.inputs[stream].state = "new"
+            if error := run.failures.pop(part.stream_id.stream, None):
+                run.failures.setdefault(stream, error)
+
+    def _joined_batches(
+        self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]
+    ) -> Iterator[RawBatch]:
+        stored = {name: self._store_rows(name, other, others[name]) for name, other in self._others.items()}
+        rules = (
+            {name: other.rule for name, other in self._lookups.items()},
+            {name: other.rule for name, other in self._joins.items()},
+        )
+        joiner = Joiner(*rules, stored, self._run.work)
+        proof = self._combined_proof(read, others)
+        columns: list[str] = []
+        for file in read:
+            for name, rows in self._main.source.rows(file):
+                for chunk in joiner.add_columns(self._main.prepare(rows)):
+                    columns = [name for name in chunk.columns if name != LINE]
+                    yield RawBatch(name, chunk, proof=proof)
+        for source, rows in joiner.orphans(columns):
+            yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
+
+    def _store_rows(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
+        if not files:
+            raise self._no_file_error(other.part)
+        stored = StoredRows(other.columns, self._run.work)
+        # rows of a finished file without a row of the main source were reported when it was new
+        reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
+        for number, file in enumerate(other.part.source.in_order(files)):
+            for source, rows in other.part.source.rows(file):
+                is_new = file.facts.content_hash not in reported
+                prepared = other.part.prepare(rows)
+                if self._run.observe is not None:
+                    self._run.observe(self._main.stream_id.stream, name, RawBatch(source, prepared))
+                stored.add(source, number, prepared, is_new=is_new)
+        return stored
+
+    def _combined_proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
+        """Return the proof: all files of a snapshot must be complete, and only those of the main source count."""
+        own = [self._main.source.proof(file) for file in read]
+        proofs = own + [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]
+
+        def content() -> str:
+            return hashlib.sha256("\n".join(proof.content() for proof in own).encode()).hexdigest()
+
+        counted, cut = all(proof.counted for proof in own), any(proof.cut for proof in proofs)
+        return Proof(content, counted=counted, cut=cut, export="\n".join(proof.export for proof in own))

@@ -1,0 +1,202 @@
+"""The token buckets of the APIs that the runs of a session read, possibly at the same time.
+
+Some APIs limit the cost of GraphQL queries instead of the number of requests.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from crossdock.pacing import rate_limit_headers
+from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.rate_limit_settings import LimitSettings
+from crossdock.pacing.request_allowance import Allowance, Token
+from crossdock.pacing.throttling_wait import Throttling
+from crossdock.pacing.token_bucket import Bucket
+from crossdock.reading.transport.http_results import Answer
+from crossdock.values.clock import Clock
+
+
+class QueryCosts:
+    """A bucket of GraphQL cost, as ``extensions.cost`` of the answers reports it (Shopify's form)."""
+
+    def __init__(self) -> None:
+        self._bucket: Bucket | None = None
+        self._costs: dict[str, int] = {}
+
+    def wait_s(self, query: str, now: float, unpaid: Iterable[str] = ()) -> float:
+        """Return the seconds until *query* can be paid after those *unpaid*; 0 while its cost or the limit is
+        unknown.
+        """
+        if self._bucket is None:
+            return 0.0
+        cost = sum(self._costs.get(each, 1) for each in (query, *unpaid))
+        return self._bucket.wait_s(now, min(cost, self._bucket.burst))
+
+    def adopt_reported_cost(self, query: str, body: Any, now: float) -> bool:
+        """Adopt what an answer reports. Return False if it reports no cost."""
+        cost = _object_or_empty(_object_or_empty(_object_or_empty(body).get("extensions")).get("cost"))
+        status = _object_or_empty(cost.get("throttleStatus"))
+        names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
+        most, left, per_s = (_valid_number_or_none(status.get(name)) for name in names)
+        if not most or left is None or not per_s:
+            return False
+        self._bucket = Bucket(per_s, max(1, int(most))).with_level(now, left)
+        requested = _valid_number_or_none(cost.get("requestedQueryCost"))
+        if requested is not None:
+            self._costs[query] = max(1, math.ceil(requested))
+        return True
+
+
+def _object_or_empty(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _valid_number_or_none(value: Any) -> float | None:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        return None
+    number = float(value)
+    return number if 0 <= number <= rate_limit_headers.MOST else None
+
+
+class SentRequest(Struct, frozen=True, eq=False):
+    """A request that took a token, with the query of a GraphQL request; two are never equal."""
+
+    token: Token
+    query: str | None
+
+
+class ApiBucket:
+    """An allowance of requests, and for GraphQL of the cost that answers report, for threads that read one API.
+
+    Requests of live runs have priority over those of batches.
+
+    Attributes:
+        users: How many runs use it now.
+    """
+
+    def __init__(self, clock: Clock, allowance: Allowance) -> None:
+        self._clock, self._allowance, self._lock = clock, allowance, threading.Lock()
+        self._costs = QueryCosts()
+        self._in_flight: list[SentRequest] = []
+        self._live: list[str | None] = []  # queries of live requests that wait for a token
+        self.users = 0
+
+    @property
+    def state(self) -> BucketState:
+        with self._lock:
+            return self._allowance.bucket_state
+
+    @contextmanager
+    def with_priority_over_batches(self, query: str | None) -> Iterator[None]:
+        """Let batches leave the next token to a live request within the block."""
+        with self._lock:
+            self._live.append(query)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._live.remove(query)
+
+    def try_take_token(self, query: str | None, *, live: bool) -> SentRequest | float:
+        """Take the token of a request that is sent now, or return the seconds until one may be free.
+
+        Args:
+            query: The query of a GraphQL request.
+            live: Whether it has priority over batches.
+        """
+        with self._lock:
+            first = () if live else tuple(self._live)
+            wait_s = max(self._cost_wait_s(query, first), self._allowance.wait_s(len(first)) if first else 0.0)
+            tokens = () if wait_s > 0 else self._allowance.take(1)
+            if not tokens:
+                return max(wait_s, self._allowance.wait_s(len(first)))
+            sent = SentRequest(tokens[0], query)
+            self._in_flight.append(sent)
+            return sent
+
+    def _cost_wait_s(self, query: str | None, first: Sequence[str | None]) -> float:
+        if query is None:
+            return 0.0
+        unpaid = [each for each in (*first, *(sent.query for sent in self._in_flight)) if each is not None]
+        return self._costs.wait_s(query, self._clock.monotonic(), unpaid)
+
+    def record_answer(
+        self, sent: SentRequest, answer: Answer, *, throttled: bool, wait_s: float | None = None, body: Any = None
+    ) -> None:
+        """Learn from *answer*.
+
+        Args:
+            throttled: Whether the rate limit refused the request, whatever the status says.
+            wait_s: The wait that the connector reads off a throttled answer; None for that of a header or a text.
+            body: The JSON of a GraphQL answer.
+        """
+        with self._lock:
+            self._in_flight.remove(sent)
+            reports_cost = sent.query is not None and self._costs.adopt_reported_cost(
+                sent.query, body, self._clock.monotonic()
+            )
+            if throttled and reports_cost and wait_s is None:
+                self._allowance.record_unanswered(sent.token)  # the cost was too high; the number of requests was not
+                return
+            self._allowance.record_answer(
+                sent.token,
+                accepted=not throttled,
+                headers=rate_limit_headers.read(answer.headers),
+                retry_after_s=Throttling(wait_s).wait_after_answer(answer.headers, answer.body) if throttled else None,
+            )
+
+    def record_unanswered_request(self, sent: SentRequest) -> None:
+        """Record that *sent* has no answer. Its token is spent."""
+        with self._lock:
+            self._in_flight.remove(sent)
+            self._allowance.record_unanswered(sent.token)
+
+
+def make_api_bucket(clock: Clock, limit: LimitSettings, earlier: BucketState | None = None) -> ApiBucket:
+    """Return the bucket of an API that is only read.
+
+    Args:
+        earlier: The state of the bucket at the end of the last run.
+    """
+    estimate = limit.estimate(earlier.estimate if earlier else None)
+    store = MemoryStore(clock, BucketState.from_earlier_run(earlier, estimate, clock.now().timestamp()))
+    return ApiBucket(clock, Allowance(clock, store, one_by_one=True))
+
+
+class SharedBuckets:
+    """The buckets of a session by connection. For threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
+
+    def acquire(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
+        """Return the bucket of *connection* until `release`: one that other runs use, or one that continues the last.
+
+        Args:
+            earlier: The bucket that the state has of the last run. It may be older or newer than what this session
+                knows.
+        """
+        with self._lock:
+            shared = self._buckets.get(connection)
+            if shared is None or not shared.users:
+                states = (earlier, None if shared is None else shared.state)
+                newest = max((each for each in states if each is not None), key=lambda each: each.as_of, default=None)
+                shared = self._buckets[connection] = make_api_bucket(clock, limit, newest)
+            shared.users += 1
+            return shared
+
+    def add_bucket_in_use(self, connection: str, bucket: ApiBucket) -> None:
+        with self._lock:
+            self._buckets[connection] = bucket
+            bucket.users += 1
+
+    def release(self, shared: ApiBucket) -> None:
+        with self._lock:
+            shared.users -= 1

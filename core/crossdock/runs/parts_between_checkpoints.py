@@ -1,0 +1,267 @@
+"""Divides what `pull` yields into parts that can be delivered and stored before the rest is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise, takewhile
+
+import polars as pl
+
+from crossdock.errors import RecordError, RefusedError
+from crossdock.mapping.incremental_cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor
+from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.values.clock import Clock
+from crossdock.values.records import LINE, RawBatch, with_path_columns
+
+PART_ROWS = 500
+"""A part ends at the first checkpoint after this many rows, which a failure may cost. Smaller parts would cost more
+time than they save.
+"""
+EMPTY_AGAIN = timedelta(days=7)
+"""For so long, a time up to which nothing was listed is read again: an API that is out of order may list nothing."""
+
+
+_HELD = (
+    "what was read is delivered, and the next run reads the list again; read it in smaller windows or parts, or ask the"
+    " API itself"
+)
+_SORT = "request the records in that order"
+_SORT_INSTANTS = f"{_SORT}, or declare the cursor with sorted: false"
+_SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as: instant"
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_COMPACT = re.compile(r"([12][0-9]{3}|9999)(0[1-9]|1[0-2])([0-2][0-9]|3[01])([0-9]{2}){0,3}")
+_FIRST_S, _LAST_S = 946_684_800, 253_402_300_799  # of UNIX time, from the year 2000 to 9999
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}")
+_SINCE_1970 = re.compile(r"1[0-9]{9}([0-9]{3}|[0-9]{6})?(\.[0-9]+)?")  # from 2001 to 2033, in one of the units
+_UNITS = 1, 1_000, 1_000_000  # a second is so many; no number is such a time in two of them
+
+
+class UnsortedError(RefusedError):
+    """The source does not list its records in the order that the stream declares."""
+
+    code = "list_unsorted"
+
+
+class ReadParts:
+    """The batches of one stream, up to a checkpoint at a time.
+
+    Args:
+        declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
+        whole: Ignore checkpoints: there is one part.
+        is_open: Returns whether a list is being read whose end must show that no record was missed. Nothing of it moves
+            the cursor before.
+        by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment. Changes
+            have the times of the source's clock.
+        doubt_of_list: Returns why a list that was read may be cut or old; None if nothing shows that. A cursor that is
+            right only if all was listed does not move past it.
+        reread_to: The position up to which an earlier run has read. No part ends before it: versions of a record that
+            were replaced since would be sent once more.
+
+    Attributes:
+        doubt: Why records may be missing although everything was read; None if there is no reason.
+        held: Why the cursor is not moved although the list was read to its end; None if it is moved.
+        latest: The latest cursor of a source that is not sorted; empty if there is none.
+        future: A remark about dates in the future; empty if there are none.
+    """
+
+    def __init__(
+        self,
+        items: Generator[RawBatch | Checkpoint, None, None],
+        declared: Cursor | None,
+        clock: Clock,
+        *,
+        whole: bool,
+        is_open: Callable[[], bool] = lambda: False,
+        by_its_clock: Callable[[datetime], datetime] = lambda moment: moment,
+        doubt_of_list: Callable[[], str | None] = lambda: None,
+        reread_to: str = "",
+    ) -> None:
+        self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
+        self._by_its_clock, self._reread_to = by_its_clock, reread_to
+        self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
+        self._doubt_of_list, self._is_held = doubt_of_list, False
+        self.doubt: DoubtfulListError | None = None
+        self.held: DoubtfulListError | None = None
+        self._asked_at = self._began = clock.now()
+        self._highest = self._highest_position = ""
+        self.latest = ""
+        self._is_young, self._without = False, 0
+        self.cursor: str | None = None
+        self.ended = False
+        self.rows = 0
+        self.has_rows = False
+        self.future = ""
+
+    @property
+    def start_of_reading(self) -> datetime:
+        """When the reading began, by the source's clock if that is behind the local one."""
+        return self._by_its_clock(self._began)
+
+    @property
+    def missing_cursor_remark(self) -> str:
+        """A remark if everything was read and some rows have no value of the declared cursor; otherwise empty."""
+        cursor = self._declared
+        if cursor is None or not self.ended or not self._without:
+            return ""
+        if not self._highest:
+            return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
+        what = f"rows without the cursor {cursor.column!r}: {self._without:,}"
+        return f"{what}; the source may not list such records among its changes: reread finds them"
+
+    @property
+    def missing_overlap_remark(self) -> str:
+        """A remark if the cursor has times, and is declared so that the next run reads no or too little time again."""
+        cursor, value = self._declared, self._highest
+        if cursor is None or cursor.as_ == "instant" or not self.ended:
+            return ""
+        is_time, is_number = cursor.as_ == "text" and _TIME.match(value), _SINCE_1970.fullmatch(value)
+        if is_number and cursor.as_ != "text":  # of these, only seconds have a sufficient overlap by default
+            unit = 10 ** len(is_number[1] or "")
+            is_number = is_number if cursor.overlap < OVERLAP_S * unit else None
+        if not is_time and not is_number:
+            return ""
+        remedy = "declare it with as: instant" + ("" if is_time else ", and format: unix or unix_ms")
+        return f"the cursor {cursor.column!r} has times, and what the source shows late is not read: {remedy}"
+
+    def next_part(self) -> Iterator[RawBatch]:
+        """Yield the batches until the next checkpoint that ends a part."""
+        rows, is_shown = 0, False
+        try:
+            for item in self._items:
+                is_checkpoint = isinstance(item, Checkpoint)
+                if isinstance(item, Checkpoint):
+                    self._is_held = self._is_held or (item.needs_whole_list and self._doubt_of_list() is not None)
+                    is_checkpoint = is_shown or not self._is_recent(item.cursor)
+                    if is_checkpoint and not self._is_held:
+                        self._reached, is_shown = self._cursor_capped_at_start(item.cursor), False
+                else:
+                    read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
+                    rows, self.rows = rows + read, self.rows + read
+                    has_rows = read > 0 or not isinstance(item.rows, pl.DataFrame)
+                    self.has_rows, is_shown = self.has_rows or has_rows, is_shown or has_rows or bool(item.deleted)
+                    yield item
+                    is_checkpoint = self._declared is not None and self._move_cursor(item, self._declared)
+                self._asked_at = self._clock.now()
+                if not self._is_open():
+                    self.cursor = self._reached or self.cursor
+                is_new = self._highest_position >= self._reread_to
+                if is_checkpoint and is_new and rows >= PART_ROWS and not self._whole:
+                    return
+            self.cursor = self._reached or self.cursor
+            self.held = self._reason_cursor_is_held()
+        except DoubtfulListError as error:
+            self.doubt = error
+        self.ended = True
+
+    def close(self) -> None:
+        self._items.close()
+
+    def _reason_cursor_is_held(self) -> DoubtfulListError | None:
+        text = self._doubt_of_list()
+        is_unsorted = self._declared is not None and not self._declared.sorted
+        return (
+            DoubtfulListError(text, hint=_HELD, code="list_incomplete")
+            if text is not None and (self._is_held or is_unsorted)
+            else None
+        )
+
+    def _is_recent(self, cursor: str) -> bool:
+        """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
+        try:
+            return datetime.fromisoformat(cursor) > self.start_of_reading - EMPTY_AGAIN
+        except (ValueError, TypeError):  # not an instant
+            return False
+
+    def _cursor_capped_at_start(self, cursor: str) -> str:
+        """Return *cursor*, or the start of the reading if the source's clock is behind and *cursor* is later."""
+        try:
+            is_later = self.start_of_reading < self._began and datetime.fromisoformat(cursor) > self.start_of_reading
+        except (ValueError, TypeError):  # not an instant
+            return cursor
+        return instant_cursor(self.start_of_reading) if is_later else cursor
+
+    def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
+        """Return how many of the last places have dates after tomorrow, from which no run may continue.
+
+        Digits need not be a date. They count if those before them are a date that has come.
+        """
+        if cursor.as_ == "instant":
+            return 0
+        tomorrow = (self._clock.now() + timedelta(days=1)).date().isoformat()
+        dates = (_date_in_cursor(value, cursor) for _, value, _ in reversed(known))
+        future = sum(1 for _ in takewhile(lambda day: day > tomorrow, dates))
+        before = known[-1 - future][1] if future < len(known) else ""
+        return future if _DATE.match(known[-1][1]) or _date_in_cursor(before, cursor) else 0
+
+    def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
+        """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
+        if not cursor.sorted:
+            self.latest = max(self.latest, _latest_position(batch, cursor))
+            return False
+        places = [*_row_positions(batch, cursor)]
+        known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
+        self._without += len(places) - len(known) + 1
+        for (before, _, _), (position, _, line) in pairwise(known):
+            if position < before:
+                raise UnsortedError(
+                    f"is not sorted by {cursor.column!r}, as the stream declares",
+                    where=f"{batch.source}:{line}",
+                    hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
+                )
+        self._highest_position = known[-1][0]
+        future = self._count_future_dates(known, cursor)
+        self._highest = known[-1 - future][1]  # the first of *known*, where the last batch ended, is not in the future
+        if future:
+            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
+        if self._is_young or not self._highest:
+            return self._reached != ""
+        self._reached = self._highest
+        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._by_its_clock(self._asked_at))):
+            self._reached, self._is_young = settled, True
+        return True
+
+
+def _date_in_cursor(value: str, cursor: Cursor) -> str:
+    """Return the date of a cursor: at its beginning, as YYYYMMDD, or as a UNIX time; empty if there is none."""
+    if cursor.as_ == "text":
+        found = _DATE.match(value) or _COMPACT.fullmatch(value)
+        return "-".join(found.groups()[:3]) if found else ""
+    try:
+        number = abs(Decimal(value))
+    except InvalidOperation:
+        return ""
+    seconds = next((number / unit for unit in _UNITS if _FIRST_S <= number / unit <= _LAST_S), None)
+    return "" if seconds is None else datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
+
+
+def _latest_position(batch: RawBatch, cursor: Cursor) -> str:
+    """Return the highest position of the rows that have a readable one; empty if none has."""
+    frame, found = with_path_columns(batch.load(), [cursor.column]), ""
+    for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
+        with suppress(RecordError):  # no cell of such a source must have one
+            found = max(found, cursor.position({cursor.column: cell}))
+    return found
+
+
+def _row_positions(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
+    """Yield the position of each row, its stored form and its line."""
+    name = cursor.column
+    frame = with_path_columns(batch.load(), [name])
+    if name not in frame.columns:
+        raise RefusedError(
+            f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
+        )
+    for cell, line in zip(frame[name], frame[LINE], strict=True):
+        row = {name: cell}
+        try:
+            position, value = cursor.position(row), cursor.value(row)
+        except RecordError as error:
+            message = f"the cursor {name!r} {error.message}"
+            raise RefusedError(
+                message, where=f"{batch.source}:{line}", hint="see the cursor of the stream", code=error.code
+            ) from None
+        yield position, value, line

@@ -1,0 +1,164 @@
+"""Plan files: an approved plan, and the sync that does exactly that."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
+from crossdock.errors import RefusedError
+from crossdock.runs import dry_run
+from crossdock.runs.active_run import ActiveRun
+from crossdock.runs.plan_digest_files import DigestFile, ExpectedInput
+from crossdock.runs.plan_result import PlanListener, PlanResult
+from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.run_report import Report
+from crossdock.runs.run_start_attempt import Attempt
+from crossdock.runs.state_session import open_session
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress, SilentProgress
+from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations_and_intents import Operation
+
+
+class PlanFile(DigestFile):
+    """A plan as hashes, without data of records.
+
+    Attributes:
+        kind: A sync, the repair of what a reconciliation found, or an undo.
+        run: The run that is undone; None for a migration.
+        wave: The wave of the migration that is undone; None for all.
+        remove_extra: Whether a repair deletes what only the platform has.
+        decisions: SHA-256 over all operations, rejections and waiting records, in this order.
+        sources: SHA-256 over what each stream reads, by its name.
+    """
+
+    noun: ClassVar[str] = "plan"
+    hint: ClassVar[str] = "'crossdock plan -o PLAN' writes one; so do 'reconcile' and 'undo'"
+
+    kind: Literal["sync", "repair", "undo"] = "sync"
+    run: int | None = None
+    wave: str | None = None
+    remove_extra: bool = False
+    base_url: str
+    tenant: str
+    selection: tuple[str, ...]
+    operations: dict[str, int]
+    decisions: str
+    sources: dict[str, str]
+
+
+class DecisionHash(Struct, frozen=True):
+    """Hashes every decision and passes it on to a listener."""
+
+    listener: PlanListener
+    sum: Any
+
+    @classmethod
+    def wrapping_listener(cls, listener: PlanListener) -> DecisionHash:
+        return cls(listener, hashlib.sha256())
+
+    def as_listener(self) -> PlanListener:
+        return PlanListener(
+            self._hash_operation,
+            self._hash_refused,
+            self._hash_waiting,
+            self._hash_resend,
+            self._hash_in_doubt,
+            self.listener.withheld,
+            suppressed=self.listener.suppressed,
+        )
+
+    def _hash_operation(self, operation: Operation) -> None:
+        self.hash_facts(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
+        self.listener.operation(operation)
+
+    def _hash_refused(self, dead_letter: DeadLetter) -> None:
+        self.hash_facts("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
+        self.listener.refused(dead_letter)
+
+    def _hash_waiting(self, record: WaitingRecord) -> None:
+        self.hash_facts("wait", record.identity.stream, record.identity.key, record.waits_for)
+        self.listener.waiting(record)
+
+    def _hash_resend(self, intent: Intent) -> None:
+        self.hash_facts("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
+        self.listener.resend(intent)
+
+    def _hash_in_doubt(self, identity: RecordIdentity) -> None:
+        self.hash_facts("in doubt", identity.stream, identity.key, str(identity.fingerprint))
+        self.listener.in_doubt(identity)
+
+    def hash_facts(self, *facts: object) -> None:
+        """Hash a decision that no listener receives."""
+        self.sum.update(exact_json.dumps(list(facts)))
+
+
+def plan(
+    project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
+) -> tuple[PlanResult, PlanFile]:
+    """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
+    digest = DecisionHash.wrapping_listener(listener)
+    planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
+    return planned, _plan_file(project, selection, planned, digest)
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Do what *approved* says, if a new plan is the same; otherwise raise RefusedError.
+
+    The state is held from the comparison to the end of the run. A stream that reads something else than the plan did
+    delivers nothing.
+    """
+    attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]), action="apply")
+    with open_session(project, clock, attempt=attempt) as session:
+        state = session.state
+        with state.begin_read_only() as tx:
+            undo_in_progress.check_no_undo_in_progress(tx)
+        digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
+        planned = dry_run.plan_with_state(
+            project, state, list(approved.selection), digest.as_listener(), clock, SilentProgress(), summed=True
+        )
+        for error in planned.errors.values():
+            raise error
+        if planned.operations["resend"]:
+            raise RefusedError(
+                "an earlier run left operations to send",
+                hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
+                code="operations_left",
+            )
+        if _plan_file(project, approved.selection, planned, digest) != approved:
+            raise outdated_error("crossdock plan")
+        run = ActiveRun(session, progress, interrupt, attempt=attempt)
+
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+            return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])
+
+        return run.execute(project.selected_streams(approved.selection), source)
+
+
+def outdated_error(command: str) -> RefusedError:
+    message = "the plan is out of date: the source, the state, the config or the platform has changed"
+    return RefusedError(message, hint=f"make a new plan: {command} -o PLAN", code="plan_outdated")
+
+
+def _plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
+    pin = project.pinned_tenant
+    return PlanFile(
+        base_url=pin.base_url,
+        tenant=pin.tenant,
+        selection=tuple(selection),
+        operations=dict(Counter(planned.operations)),
+        decisions=digest.sum.hexdigest(),
+        sources=planned.sources,
+    )

@@ -1,0 +1,136 @@
+"""Drafts of records. An exception of a mapping becomes the record's dead letter; too many of them stop the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import RecordError, RefusedError
+from crossdock.resources import Reference, ResourceModel
+from crossdock.runs.planning.references import references_in
+from crossdock.values import exact_json
+from crossdock.values.author_code_errors import (
+    AuthorCodeError,
+    described_exception,
+    is_interruption,
+    shortened_error,
+    shortened_text,
+)
+from crossdock.values.config_file import finding_message
+from crossdock.values.records import JSON, REASONS, Record
+
+_CONTAINERS = (list, tuple, dict)
+_MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
+_QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error", "mapping_type"}
+"""Pydantic's error types whose message quotes an exception raised by the value."""
+
+
+def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
+    """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
+    stream = bound.stream
+    try:
+        members = stream.draft(record).payload()
+    except RecordError as error:
+        short = shortened_error(error)
+        if short is None or short.code not in REASONS:
+            short = _mapping_error(error, bound, record)
+        raise short from None
+    except ValidationError as error:
+        ours = error.title in _model_names(ResourceModel)
+        raise (
+            _invalid_draft(error, bound.resource_type.draft) if ours else _mapping_error(error, bound, record)
+        ) from None
+    except BaseException as error:
+        if is_interruption(error):
+            raise
+        raise _mapping_error(error, bound, record) from None
+    _check_size(members)
+    with target_failure_as_rejection(record):
+        bound.target.check_key(bound.resource_type.name, bound.namespace, record.key)
+    return members, references_in(members)
+
+
+def _check_size(members: dict[str, Any]) -> None:
+    for name, value in members.items():
+        if isinstance(value, _CONTAINERS) and len(value) > _MANY and _count_values(value) > _MOST:
+            raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")
+
+
+def _count_values(value: Any) -> int:
+    """Count as `exact_json` does: containers, and what follows other members in one."""
+    if not isinstance(value, _CONTAINERS):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return max(len(value), 1) + sum(map(_count_values, inside))
+
+
+def _mapping_error(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
+    settings = getattr(bound.context, "settings", None)
+    what = described_exception(error, bound.stream, "to_resource", settings=settings, data=_cell_values(record))
+    return RecordError("mapping_failed", f"the mapping raised {what}")
+
+
+@contextmanager
+def target_failure_as_rejection(record: Record) -> Iterator[None]:
+    """Raise a failure of the target's code on *record* as the `RecordError` of its dead letter."""
+    try:
+        yield
+    except AuthorCodeError as error:
+        raise error.as_record_error("target_failed", _cell_values(record)) from None
+
+
+def _cell_values(record: Record) -> Iterator[Any]:
+    for row in record.rows:
+        for name, cell in row.items():
+            with suppress(ValueError):
+                yield exact_json.loads(cell) if name == JSON and cell else cell
+
+
+def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
+    is_camel = draft.model_config.get("alias_generator") is to_camel  # otherwise the wire has the names of the fields
+    findings = error.errors(include_url=False, include_input=False)
+    finding = min(findings, key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name, which others lack
+    place = finding.get("ctx", {}).get("place") or "/".join(
+        to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
+    )
+    kind = finding["type"]
+    shown = f"cannot be read: {kind}" if kind in _QUOTING else shortened_text(finding_message(finding))
+    return RecordError("invalid_draft", shown, pointer=f"/{shortened_text(place)}")
+
+
+def _model_names(model: type[ResourceModel]) -> Iterator[str]:
+    """Yield the names of *model* and its subclasses. Other models are an author's, and their errors may quote data."""
+    yield model.__name__
+    for subclass in model.__subclasses__():
+        yield from _model_names(subclass)
+
+
+_FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the target"}
+"""The reasons that count, each with the failing code."""
+
+
+class FailureCounter:
+    def __init__(self, bound: BoundStream, records: int | None) -> None:
+        self._bound, self._records, self._failed = bound, records, 0
+
+    def count_and_check_limit(self, record: Record, error: RecordError) -> RefusedError | None:
+        if error.code not in _FAILED:
+            return None
+        self._failed += 1
+        limits = self._bound.stream.mapping_failed
+        if self._records is None or not limits.exceeded(self._failed, self._records):
+            return None
+        failing = _FAILED[error.code]
+        return RefusedError(
+            f"{failing} failed for {self._failed:,} of {self._records:,} records, which exceeds mapping_failed:"
+            f" at_most ({limits.at_most:,}) and at_most_percent ({limits.at_most_percent:g}); last: {error.message}",
+            where=f"{record.source}:{error.line or record.lines[0]}",
+            hint=f"fix {failing} and run again to read the remaining records, then replay the rejected ones:"
+            f" crossdock records replay {self._bound.name} --reason {error.code}",
+            code="mapping_fails_too_often",
+        )

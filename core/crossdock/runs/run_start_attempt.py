@@ -1,0 +1,84 @@
+"""The attempt to begin a run. One that fails is stored in the state, so that it is found with other runs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime
+
+from msgspec import Struct, structs
+
+from crossdock.config.project.project import Project
+from crossdock.errors import CrossdockError, StateBusyError
+from crossdock.runs.audited_changes import add_unlogged_hint
+from crossdock.state import AuditEntry, DueRun, PendingNotice, State, Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
+
+
+class Attempt(Struct, frozen=True):
+    """The run that is to begin.
+
+    Attributes:
+        due_run: The scheduled run that it is; None for a manual one.
+        continues: Continue the last run of the job, if it is of this date and has reached its end.
+        waits: It is tried again by itself while another process uses the state, which is then no refusal.
+        action: The command of a person that starts it, for the audit log; None if nobody did.
+        shared_by: How many such runs share the part of the requests in flight that one run of a session has.
+    """
+
+    due_run: DueRun | None = None
+    job: str | None = None
+    command: str | None = None
+    action: str | None = None
+    continues: bool = False
+    waits: bool = False
+    shared_by: int = 1
+
+    @property
+    def job_name(self) -> str | None:
+        return self.due_run.job if self.due_run else self.job
+
+    def audit_entry(self, at: datetime) -> AuditEntry | None:
+        """Return what the audit log says of the run when it begins, but for its number; None if nobody started it."""
+        if self.action is None:
+            return None
+        job = self.job_name
+        what = {"command": self.command} if job is None else {"job": job, "business_date": self.business_date(at)}
+        return AuditEntry.by_current_actor(self.action, "", at=at, after=what)
+
+    def business_date(self, now: datetime) -> str:
+        return (self.due_run.business_date if self.due_run else now.astimezone().date()).isoformat()
+
+
+def store_failed_start(
+    project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None
+) -> None:
+    """Store why a run could not begin, if the state can be written."""
+    if attempt.waits and isinstance(error, StateBusyError):
+        return
+    try:
+        if state is not None:
+            _write_failed_start(state, project, clock, error, attempt)
+            return
+        with closing(project.open_state()) as opened:
+            _write_failed_start(opened, project, clock, error, attempt)
+    except CrossdockError as unwritten:
+        if attempt.action is not None:
+            add_unlogged_hint(error, unwritten)
+
+
+def _write_failed_start(state: State, project: Project, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
+    now, due_run, message = clock.now(), attempt.due_run, RunMessage.of_error("", error)
+    day, job, entry = attempt.business_date(now), attempt.job_name, attempt.audit_entry(now)
+
+    def write(tx: Transaction) -> None:
+        run_id = tx.runs.record_failed_start(message, business_date=day, at=now, job=job, command=attempt.command)
+        if entry is not None:
+            tx.audit_log.put(structs.replace(entry, subject=f"run {run_id}").with_failure(error))
+        busy = isinstance(error, StateBusyError)
+        if due_run is not None and tx.scheduled_runs.record_failed_start(due_run, run_id, at=now, busy=busy):
+            tx.scheduled_runs.add_pending_notice(
+                PendingNotice(run_id, due_run.job, due_run.due), project.own_notification_recipients
+            )
+
+    state.run_transaction(write)

@@ -1,0 +1,140 @@
+"""The config files of a fleet, watched: added, changed and removed tenants take effect without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from crossdock.errors import ConfigError, ConnectorError, text_with_code
+from crossdock.services.fleet.tenants import FleetBase, Tenant, load_tenant
+
+_SUFFIXES = (".yaml", ".yml")
+_ADVICE = {
+    "name": "rename one of the files",
+    "state": "state: a database for each tenant",
+    "spool": "leave out spool, or set it in the config of each tenant",
+}
+Signature = tuple[tuple[int, int, int], ...]
+
+
+class TenantChanges(Struct):
+    """The result of a scan. *broken* says by file name why a config cannot be used. Its tenant no longer runs."""
+
+    loaded: list[Tenant]
+    removed: list[str]
+    broken: dict[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.loaded or self.removed or self.broken)
+
+
+class TenantFiles:
+    """Finds the configs of the tenants and loads those that changed. With *on_other_hosts*, no state may be a file."""
+
+    def __init__(
+        self, pattern: str, base: FleetBase, *, on_other_hosts: bool = False, loading: Callable[[], None] = lambda: None
+    ) -> None:
+        self._pattern, self._base, self._on_other_hosts, self._loading = pattern, base, on_other_hosts, loading
+        self._seen: dict[Path, Signature | None] = {}
+        self._loaded: dict[Path, tuple[Signature | None, Tenant | str]] = {}
+        self._owners: dict[tuple[str, str], Path] = {}  # of what two tenants may not share
+        self._is_first = True
+
+    @property
+    def tenants(self) -> Mapping[str, Tenant]:
+        return {found.name: found for _, found in self._loaded.values() if isinstance(found, Tenant)}
+
+    @property
+    def config_errors(self) -> Mapping[str, str]:
+        return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
+
+    def config_paths(self) -> list[Path]:
+        return [path for path in find_config_files(self._pattern) if path not in self._base.paths]
+
+    def load_changed_configs(self, *, reload: bool = False) -> TenantChanges:
+        """Load what has changed, or all with *reload*. A changed file is loaded once two scans find it the same."""
+        tenants, broken, found = self.tenants, self.config_errors, self.config_paths()
+        for path in self._loaded.keys() - set(found):
+            self._unload(path)
+        seen = {path: _file_signature(self._base.config_files_of_tenant(path)) for path in found}
+        stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
+        for path in stable:
+            if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
+                self._load(path, seen[path])
+        if self.tenants != tenants:  # a former conflict with another tenant may be gone
+            for path in stable:
+                if isinstance(self._loaded[path][1], str):
+                    self._load(path, seen[path])
+        self._seen, self._is_first = seen, False
+        return TenantChanges(
+            [tenant for name, tenant in self.tenants.items() if tenants.get(name) != tenant],
+            [name for name in tenants if name not in self.tenants],
+            {name: error for name, error in self.config_errors.items() if broken.get(name) != error},
+        )
+
+    def _unload(self, path: Path) -> None:
+        _, before = self._loaded.pop(path, (None, None))
+        for claim in [claim for claim in _values_to_keep_unique(before) if self._owners.get(claim) == path]:
+            del self._owners[claim]
+
+    def _load(self, path: Path, signature: Signature | None) -> None:
+        self._loading()
+        self._unload(path)
+        try:
+            tenant = load_tenant(path, self._base)
+            self._check_tenant_conflicts(tenant, path)
+        except (ConfigError, ConnectorError) as error:
+            self._loaded[path] = signature, text_with_code(error)
+            return
+        self._loaded[path] = signature, tenant
+        self._owners |= dict.fromkeys(_values_to_keep_unique(tenant), path)
+
+    def _check_tenant_conflicts(self, tenant: Tenant, path: Path) -> None:
+        if self._on_other_hosts and tenant.is_local:
+            message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
+            hint = "state: postgresql://user@host/database, one for each tenant"
+            raise ConfigError(message, where=str(path), hint=hint, code="fleet_state_local")
+        for claim in _values_to_keep_unique(tenant):
+            if (other := self._owners.get(claim)) is not None:
+                what, _ = claim
+                raise ConfigError(
+                    f"{other} has the same {what}", where=str(path), hint=_ADVICE[what], code="fleet_state_shared"
+                )
+
+
+def find_config_files(pattern: str) -> list[Path]:
+    """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths."""
+    place = Path(pattern).absolute()
+    if place.is_dir():
+        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_config(path))
+    if not any(sign in pattern for sign in "*?["):
+        if place.is_file():
+            return [place]
+        raise ConfigError(
+            "there is no such folder or file",
+            where=pattern,
+            hint="for example --fleet 'tenants/*.yaml'",
+            code="config_missing",
+        )
+    root = Path(place.anchor)
+    return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
+
+
+def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]:
+    if not isinstance(tenant, Tenant):
+        return []
+    return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
+
+
+def _is_config(path: Path) -> bool:
+    return not path.name.startswith(".") and path.is_file()
+
+
+def _file_signature(files: Iterable[Path]) -> Signature | None:
+    """Return a value that changes when one of *files* is written; None if one cannot be read."""
+    try:
+        return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))
+    except OSError:
+        return None

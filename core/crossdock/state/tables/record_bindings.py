@@ -1,0 +1,343 @@
+"""Bindings: the target's id of each record, and the payload that the target last accepted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import (
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    exists,
+    func,
+    select,
+    tuple_,
+    type_coerce,
+    update,
+)
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings as table
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
+from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope_of_parameters
+from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
+from crossdock.values import exact_json
+
+SEARCHED_AT_ONCE = 20_000  # payloads
+
+
+class Binding(Struct):
+    """A record and its counterpart on the target.
+
+    Attributes:
+        fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
+        payload: The last accepted payload, with wire names and resolved references. Empty if something else has changed
+            the record since, or if *step* is ``import``, unless the record is written once and was compared.
+        counter: Number of operations created for it; part of idempotency keys.
+        unverified: True if it must be compared with the target before it is used, as after a restored backup.
+    """
+
+    key_hash: int
+    key: str
+    target_id: str
+    fingerprint: int | None
+    position: str | None
+    step: Step
+    payload: dict[str, Any]
+    etag: str | None
+    counter: int
+    changed_at: str | None = None
+    unverified: bool | None = None
+
+    def forget_content(self) -> None:
+        """Keep only the id: what the target holds is unknown."""
+        self.fingerprint = self.etag = self.changed_at = None
+        self.step, self.payload = "import", {}
+
+
+class AcceptedBinding(Struct, frozen=True):
+    """A `Binding` to write in the form of delivery: *payload* is canonical JSON text."""
+
+    scope: Scope
+    key_hash: int
+    key: str
+    target_id: str
+    fingerprint: int | None
+    position: str | None
+    step: Step
+    payload: str
+    etag: str | None
+    counter: int
+    changed_at: str | None = None
+
+
+Bound = tuple[Scope, Binding]
+
+
+_COLUMNS = {name: name for name in Binding.__struct_fields__ if name not in {"fingerprint", "unverified"}}
+_COLUMNS |= {"record_fp": "fingerprint"}
+_SCOPE = {name: f"scope.{name}" for name in Scope.__struct_fields__}
+_FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__struct_fields__)
+_HERE = in_scope_of_parameters(table)
+_IS_LIVE = table.c.deleted_at.is_(None)
+_IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
+_GET = sql_statements.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
+_IDS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
+_target, _resource = (sql_statements.without_index(table.c[name]) for name in ("target", "resource"))
+_AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
+_OF_ID = sql_statements.QueryByKeys(
+    select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
+    table.c.target_id,
+)
+_BOUND = sql_statements.QueryByKeys(select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id)
+_CONTRIBUTED = sql_statements.QueryByKeys(
+    select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
+)
+_TO_ONE_ID = update(table).where(
+    _target == bindparam("of_target"),
+    _resource == bindparam("of_resource"),
+    table.c.target_id == bindparam("of_id"),
+    _IS_LIVE,
+)
+_RENEW = sql_statements.BulkStatement(_TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then")))
+_DOUBT_CHANGE = sql_statements.BulkStatement(_TO_ONE_ID.values(changed_at=None))
+_COUNTERS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
+_BURY = sql_statements.BulkStatement(
+    update(table)
+    .where(_HERE, table.c.key_hash == bindparam("gone"))
+    .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
+)
+_VERIFY = sql_statements.BulkStatement(
+    update(table).where(_HERE, table.c.key_hash == bindparam("verified")).values(unverified=None)
+)
+_MAP_AGAIN = sql_statements.BulkStatement(
+    update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
+)
+_RECORD = table.alias("record")
+_CREATED_AGAIN = select(*_FIELDS).where(
+    _HERE,
+    _IS_LIVE,
+    table.c.record_fp.is_(None),
+    exists().where(
+        _RECORD.c.target == table.c.target,
+        _RECORD.c.resource == table.c.resource,
+        _RECORD.c.namespace == bindparam("of"),
+        _RECORD.c.key_hash == table.c.key_hash,
+        _RECORD.c.target_id != table.c.target_id,
+        _RECORD.c.deleted_at.is_(None),
+    ),
+)
+_DISTRUST = sql_statements.BulkStatement(
+    update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
+)
+_DOUBT = sql_statements.BulkStatement(
+    update(table)
+    .where(_HERE, table.c.key_hash == bindparam("doubted"))
+    .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
+)
+_FIXED = ("run_id", "updated_at", "deleted_at")
+_PUT = sql_statements.upsert_statement(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
+
+
+class Bindings:
+    def __init__(self, connection: Connection, stamps: KeyIndexStamps) -> None:
+        self._connection, self._stamps = connection, stamps
+        self._untrimmed = UntrimmedKeys(connection)
+
+    def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
+        """Return the live bindings among *key_hashes*, by key hash. An unverified binding has only its id."""
+        found = {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
+        for binding in found.values():
+            if binding.unverified:
+                binding.forget_content()
+        return found
+
+    def target_id_by_key_hash(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
+        return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
+
+    def records_of_target_ids(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""
+        return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, target_ids)
+
+    def bindings_of_target_ids(
+        self, target: str, resource: str, target_ids: Sequence[str]
+    ) -> Iterator[tuple[Scope, Binding]]:
+        """Yield all live bindings to *target_ids*, including those of contributions, in any order."""
+        for namespace, *fields in _BOUND.rows(self._connection, {"target": target, "resource": resource}, target_ids):
+            yield Scope(target, resource, namespace), Binding(*fields)
+
+    def bindings_of_resource(
+        self,
+        target: str,
+        resource: str,
+        *,
+        after: tuple[str, int] | None,
+        limit: int,
+        contributions: bool = False,
+    ) -> list[Bound]:
+        """Return the next *limit* live bindings *after* one, by namespace and key hash."""
+        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
+        if not contributions:
+            query = query.where(_IS_WHOLE)
+        return self._page(query, target, resource, after, limit)
+
+    def _page(
+        self, query: Select[Any], target: str, resource: str, after: tuple[str, int] | None, limit: int
+    ) -> list[Bound]:
+        place = table.c.namespace, table.c.key_hash
+        if after is not None:
+            query = query.where(tuple_(*place) > after)  # with OR, SQLite would read the pages before it again
+        rows = self._connection.execute(query.order_by(*place).limit(limit), {"target": target, "resource": resource})
+        return [(Scope(target, resource, namespace), Binding(*fields)) for namespace, *fields in rows]
+
+    def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
+        """Write bindings of one scope. An unverified binding stays unverified."""
+        if not items:
+            return
+        self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
+        columns = sql_statements.as_columns(items, **_COLUMNS)
+        columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
+        fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
+        _PUT.run(self._connection, columns, fixed)
+        self._untrimmed.add_if_untrimmed(scope, [(item.key_hash, item.key) for item in items])
+
+    def put_accepted(self, items: Sequence[AcceptedBinding], *, run_id: int, at: datetime) -> None:
+        """Write what the target accepted. An unverified binding stays unverified."""
+        if not items:
+            return
+        scopes: dict[Scope, list[KeyIndexChange]] = defaultdict(list)
+        for item in items:
+            scopes[item.scope].append(_key_index_change(item))
+        for scope, changes in scopes.items():
+            self._stamps.record_changes(scope, changes)
+        columns = sql_statements.as_columns(items, **_SCOPE, **_COLUMNS)
+        _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
+        for item in items:
+            self._untrimmed.add_if_untrimmed(item.scope, [(item.key_hash, item.key)])
+
+    def mark_deleted(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
+        """Mark records that the target no longer has as deleted. Their counters are kept."""
+        if key_hashes:
+            self._stamps.record_changes(
+                scope, [KeyIndexChange(key_hash, None, None, is_live=False) for key_hash in key_hashes]
+            )
+        _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
+
+    def clear_contribution_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
+        """Make streams contribute again to these records: their rows would count as unchanged for ever."""
+        for each in self._stamps.contribution_scopes(scope):
+            self._stamps.record_changes(each, self._changes_without_fingerprint(each, key_hashes))
+            _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
+
+    def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
+        """Return the contributions of *scope* to records that were deleted and created again."""
+        of = {**scope.columns, "of": scope.whole_record_scope.namespace}
+        found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
+        return [binding for binding in found if not binding.unverified]
+
+    def _changes_without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
+        return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
+
+    def mark_unverified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+        self._stamps.record_changes(scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items])
+        _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
+
+    def mark_all_unverified(self, target: str, resource: str) -> None:
+        whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
+        self._connection.execute(update(table).where(*whole).values(unverified=True))
+        self._stamps.record_change_of_resource(target, resource)
+
+    def mark_verified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+        if items:
+            self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
+            _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
+
+    def unverified_bindings(
+        self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
+    ) -> list[Bound]:
+        """Do the same as `bindings_of_resource` for unverified bindings, including contributions."""
+        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
+        return self._page(query, target, resource, after, limit)
+
+    def clear_payloads_by_key_prefix(self, target: str, resource: str, beginning: str) -> None:
+        """Clear the payloads of records whose keys have this prefix: something else has changed them at the target."""
+        names = tuple(table.c[name] for name in Scope.__struct_fields__)
+        begins = table.c.key.startswith(beginning, autoescape=True)
+        query = select(*names, table.c.key_hash).where(begins, table.c.step != "import", _IS_LIVE)
+        query = query.where(table.c.target == target, table.c.resource == resource)
+        found: dict[Scope, list[int]] = defaultdict(list)
+        for *columns, key_hash in self._connection.execute(query):
+            found[Scope(*columns)].append(key_hash)
+        for scope, key_hashes in found.items():
+            self._stamps.record_changes(scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes])
+            _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
+
+    def contributed_payloads(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield target id and last payload of each contribution to the target's records *target_ids*, in any order."""
+        return _CONTRIBUTED.rows(self._connection, {"target": target, "resource": resource}, target_ids)
+
+    def store_record_versions(self, items: Sequence[AcceptedBinding]) -> None:
+        """Write the versions that the target's records have after these contributions."""
+        columns: dict[str, Sequence[Any]] = {
+            "of_target": [item.scope.target for item in items],
+            "of_resource": [item.scope.resource for item in items],
+            "of_id": [item.target_id for item in items],
+            "renewed": [item.etag for item in items],
+            "then": [item.changed_at for item in items],
+        }
+        _RENEW.run(self._connection, columns)
+
+    def clear_change_times(self, records: Sequence[tuple[str, str, str]]) -> None:
+        """Clear the change times of records (target, resource, id), which others have changed since."""
+        names = ("of_target", "of_resource", "of_id")
+        columns: dict[str, Sequence[Any]] = {name: [each[n] for each in records] for n, name in enumerate(names)}
+        _DOUBT_CHANGE.run(self._connection, columns)
+
+    def records_referring_to(
+        self, target: str, resource: str, ids: Sequence[str]
+    ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
+        """Yield scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*."""
+        import polars as pl  # noqa: PLC0415  its import takes 0.2 s of CPU, and few transactions search
+
+        wanted = [exact_json.dumps(each).decode() for each in ids]
+        names = (table.c.namespace, table.c.key_hash, table.c.key, type_coerce(table.c.payload, Text).label("text"))
+        query = select(*names).where(*_OF_RESOURCE, _IS_LIVE).execution_options(yield_per=SEARCHED_AT_ONCE)
+        found = self._connection.execute(query, {"target": target, "resource": resource})
+        for rows in found.partitions():
+            has_one = pl.Series([row.text for row in rows], dtype=pl.String).str.contains_any(wanted)
+            for place in has_one.arg_true():
+                namespace, key_hash, key, text = rows[place]
+                yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_canonical(text)
+
+    def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+        return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
+
+    def newest_change_time(self, target: str) -> datetime | None:
+        """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
+        newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
+        text: str | None = self._connection.execute(newest).scalar()
+        try:
+            return None if text is None else datetime.fromisoformat(text)
+        except ValueError:
+            return None
+
+    def listed(self) -> Iterator[tuple[Scope, str, str]]:
+        """Yield scope, key and target id of every live binding, sorted by scope and key."""
+        names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
+        query = select(*names, table.c.target_id).where(_IS_LIVE, _IS_WHOLE).order_by(*names)
+        for *scope, key, target_id in self._connection.execute(query.execution_options(yield_per=10_000)):
+            yield Scope(*scope), key, target_id
+
+    def counts_by_resource(self) -> dict[str, int]:
+        query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
+        return {resource: number for resource, number in self._connection.execute(query)}
+
+
+def _key_index_change(item: Binding | AcceptedBinding) -> KeyIndexChange:
+    return KeyIndexChange(item.key_hash, item.fingerprint, item.position)

@@ -1,0 +1,141 @@
+"""Migrations: the runs that move a legacy system once, and the decisions about them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+from sqlalchemy import Connection, Select, insert, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
+from crossdock.values.tally import OpenCounts
+
+RunKind = Literal["load", "repair", "undo"]
+
+
+class Migration(Struct, frozen=True):
+    """One migration. At most one is not signed off. *reconciliation* is void once records were loaded since."""
+
+    id: int
+    name: str
+    started_at: datetime
+    started_by: str
+    paused_at: datetime | None
+    paused_by: str | None
+    rehearsal: dict[str, Any] | None
+    freeze: dict[str, Any] | None
+    reconciliation: dict[str, Any] | None
+    signed_off_at: datetime | None
+    signed_off_by: str | None
+    report_sha256: str | None
+
+
+class MigrationPart(Struct, frozen=True):
+    """The part of a run in a migration. *wave* is None for a repair, and for an undo of all waves."""
+
+    migration_id: int
+    kind: RunKind
+    wave: str | None = None
+
+
+class MigrationRun(Struct, frozen=True):
+    run_id: int
+    wave: str | None
+    kind: RunKind
+
+
+class WaveApproval(Struct, frozen=True):
+    wave: str
+    approved_at: datetime
+    approved_by: str
+    open: OpenCounts
+
+
+_FIELDS = tuple(migrations.c[name] for name in Migration.__struct_fields__)
+_OPEN = migrations.c.signed_off_at.is_(None)
+
+
+class Migrations:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def current(self) -> Migration | None:
+        return self._first_or_none(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()))
+
+    def last(self) -> Migration | None:
+        return self._first_or_none(select(*_FIELDS).order_by(migrations.c.id.desc()))
+
+    def signed_off_with_report(self, report_sha256: str) -> Migration | None:
+        return self._first_or_none(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
+
+    def _first_or_none(self, query: Select[Any]) -> Migration | None:
+        row = self._connection.execute(query).first()
+        return None if row is None else Migration(*row)
+
+    def begin(self, name: str, *, at: datetime, by: str) -> int:
+        row = {"name": name, "started_at": at, "started_by": by}
+        result = self._connection.execute(insert(migrations).values(row))
+        assert result.inserted_primary_key is not None
+        return int(result.inserted_primary_key[0])
+
+    def add_run(self, migration_id: int, run_id: int, kind: RunKind, wave: str | None) -> None:
+        """Add a run to the migration. Earlier reconciliations become void."""
+        row = {"run_id": run_id, "migration_id": migration_id, "wave": wave, "kind": kind}
+        self._connection.execute(insert(migration_runs).values(row))
+        self._update(migration_id, reconciliation=None)
+
+    def runs(self, migration_id: int) -> list[MigrationRun]:
+        columns = (migration_runs.c[name] for name in MigrationRun.__struct_fields__)
+        query = select(*columns).where(migration_runs.c.migration_id == migration_id)
+        return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
+
+    def sent_streams(self, migration_id: int, wave: str) -> set[str]:
+        """Return the streams for which a load of the wave has written an operation."""
+        runs = select(migration_runs.c.run_id).where(
+            migration_runs.c.migration_id == migration_id,
+            migration_runs.c.wave == wave,
+            migration_runs.c.kind == "load",
+        )
+        query = select(intents.c.stream).where(intents.c.run_id.in_(runs)).distinct()
+        return set(self._connection.execute(query).scalars())
+
+    def pause(self, migration_id: int, *, at: datetime, by: str) -> None:
+        self._update(migration_id, paused_at=at, paused_by=by)
+
+    def resume(self, migration_id: int) -> None:
+        self._update(migration_id, paused_at=None, paused_by=None)
+
+    def mark_rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._update(migration_id, rehearsal=facts)
+
+    def mark_frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._update(migration_id, freeze=facts)
+
+    def mark_reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._update(migration_id, reconciliation=facts)
+
+    def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:
+        """End the migration: its history is no longer kept, and another migration may begin."""
+        self._update(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
+
+    def approve_wave(self, migration_id: int, approval: WaveApproval) -> None:
+        row = {
+            "migration_id": migration_id,
+            "wave": approval.wave,
+            "approved_at": approval.approved_at,
+            "approved_by": approval.approved_by,
+            "open": approval.open.as_json(),
+        }
+        sql_statements.upsert(self._connection, wave_approvals, [row])
+
+    def approval_by_wave(self, migration_id: int) -> dict[str, WaveApproval]:
+        table = wave_approvals
+        query = select(table.c.wave, table.c.approved_at, table.c.approved_by, table.c.open)
+        rows = self._connection.execute(query.where(table.c.migration_id == migration_id)).all()
+        found = (WaveApproval(wave, at, by, OpenCounts.of_json(counts)) for wave, at, by, counts in rows)
+        return {each.wave: each for each in found}
+
+    def _update(self, migration_id: int, **values: Any) -> None:
+        self._connection.execute(update(migrations).where(migrations.c.id == migration_id).values(values))

@@ -1,0 +1,231 @@
+"""Writes one turn of the dispatcher, with what was decided in it, into the state, in one transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import uuid4
+
+from msgspec import Struct, field
+
+from crossdock.errors import RecordError, RefusedError
+from crossdock.pacing.request_allowance import Allowance
+from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
+from crossdock.state.tables.delivery_intents import Status
+from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.delivery_context import DeliveringRun
+from crossdock.writing.delivery.in_doubt_rules import StateDoubts
+from crossdock.writing.delivery.operations_and_intents import Operation, batch_item, intent_without_request, make_intent
+from crossdock.writing.delivery.senders import SendBatch, SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets import answer_outcomes
+from crossdock.writing.targets.answer_outcomes import Outcome
+from crossdock.writing.targets.target import Request, Target
+
+LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
+LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
+
+
+class Chunk(Protocol):
+    @property
+    def operations(self) -> Sequence[Operation]: ...
+
+    @property
+    def settled(self) -> Sequence[Settlement]:
+        """Operations that its records acknowledge."""
+
+    def store_all_but_operations(self, tx: Transaction) -> None:
+        """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
+
+
+class StateWriter:
+    """The dispatcher's access to the state.
+
+    One commit settles what came back, stores what is new and marks what is sent next; requests are sent only after it.
+    So one disk flush serves many requests, and after a crash at most the requests in flight are in doubt.
+    """
+
+    def __init__(self, run: DeliveringRun, target: Target, allowance: Allowance, doubts: StateDoubts) -> None:
+        self._run, self._target, self._allowance, self._doubts = run, target, allowance, doubts
+        self._state, self._clock = run.state, run.clock
+        self._salt = uuid4().hex
+        self._leave_within_s = LEAVE_WITHIN_S
+
+    def make_intents(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
+        """Make intents, each with the next counter. One for which the target's code makes no request is rejected."""
+        if not operations:
+            return []
+        counters: dict[tuple[Scope, int], int] = {}
+
+        def count(tx: Transaction) -> None:
+            for scope in {operation.scope for operation in operations}:
+                hashes = [operation.identity.key_hash for operation in operations if operation.scope == scope]
+                for known in (
+                    tx.bindings.idempotency_counters(scope, hashes),
+                    tx.intents.idempotency_counters(scope, hashes),
+                ):
+                    for key_hash, number in known.items():
+                        counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
+
+        self._state.run_read_only(count)
+        made = list[Intent]()
+        for operation in operations:
+            counter = 1 + counters.get((operation.scope, operation.identity.key_hash), 0)
+            try:
+                made.append(make_intent(operation, self._target, counter, self._idempotency_salt(operation)))
+            except (AuthorCodeError, RecordError) as error:
+                made.append(intent_without_request(operation, self._target, counter))
+                decisions.settle("rejected", made[-1], answer_outcomes.rejected_by_author_code(error))
+        return made
+
+    def _idempotency_salt(self, operation: Operation) -> str:
+        """Return what makes the key differ from that of the same operation of another state.
+
+        A target answers a key that it knows as it did then, and does nothing. Only creates that no look-up finds have
+        the same key in each state that is trusted: a new state that sends them again makes no second record.
+        """
+        resource, kind = operation.scope.resource, operation.kind
+        is_found = kind != "create" or self._target.resources[resource].endpoint.can_verify(kind)
+        return self._salt if is_found or self._doubts.restored else ""
+
+    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]) -> None:
+        """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
+        run, now = self._run, self._clock.now()
+        sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_pending]
+        sending = [task.intent for task in sent]
+        for intent in sending:
+            intent.mark_sending(now)
+        new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
+
+        def write(tx: Transaction) -> None:
+            tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
+            settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
+            settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
+            tx.intents.write_outcomes(decisions.moved, at=now)
+            tx.intents.store_attempt_results(decisions.attempts)
+            if chunk:
+                chunk.store_all_but_operations(tx)
+            tx.intents.write_as_sending(known)  # the new ones were written as sending
+            for batch in leaving:
+                self._store_batch(tx, batch, at=now)
+            for batch_id, receipt in decisions.receipts.items():
+                tx.batches.store_receipt(batch_id, receipt)
+            self._mark_handed_over(tx, decisions.settled, at=now)
+            if leaving:
+                tx.buckets.put(self._target.name, self._allowance.bucket_state)
+                tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
+
+        if leaving:
+            self._state.write_fence()
+        leave_by = self._clock.monotonic() + self._leave_within_s
+        self._state.run_transaction(write)
+        for batch in leaving:
+            batch.may_leave = lambda: self._clock.monotonic() <= leave_by
+            if batch.stored is not None:
+                first, *others = batch.tasks
+                first.assign_stored_batch(others, batch.stored)
+
+    def _store_batch(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
+        """Make and store a batch that is about to be staged, unless it is. *tx* may be repeated after its commit."""
+        first = batch.tasks[0]
+        if first.purpose != "stage" or first.stored is not None:
+            return
+        intents = [task.intent for task in batch.tasks]
+        stored = tx.batches.by_key(batch.key)
+        if stored is None:
+            number = tx.batches.next_number(self._target.name, self._target.first_number)
+            request = self._make_batch_request(batch, number, at)
+            if request is None:
+                return
+            name, body = request.path.removeprefix("/"), request.body or b""
+            resource = intents[0].resource
+            place = self._target.destination(resource)
+            made = StoredBatch(0, self._target.name, resource, number, name, place, body, len(intents))
+            stored = tx.batches.add(made, batch.key, run_id=self._run.id, at=at)
+        for intent in intents:
+            intent.target_id = intent.target_id or self._external_id(intent)
+        tx.batches.assign_operations(stored, intents)
+        batch.stored = stored
+
+    def _make_batch_request(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
+        """Return the request with this number, or None and why there is none."""
+        intents = [task.intent for task in batch.tasks]
+        batch.unmade = None
+        try:
+            return self._target.stored_batch(
+                intents[0].resource, [batch_item(intent, self._target) for intent in intents], number, at
+            )
+        except RefusedError as error:
+            place = f"{error.where}: " if error.where else ""
+            batch.unmade = RecordError("invalid_draft", f"{place}{error.message}")
+        except (RecordError, AuthorCodeError) as error:
+            batch.unmade = error
+        return None
+
+    def _external_id(self, intent: Intent) -> str | None:
+        return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+
+    def _mark_handed_over(self, tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
+        ids: dict[str, set[int]] = defaultdict(set)
+        for intent in (item.intent for item in settled):
+            if intent.batch_id is not None and intent.status in {"delivered", "handed_over"}:
+                ids[intent.resource].add(intent.batch_id)
+        for resource, of_resource in ids.items():
+            profile = self._target.resources[resource].batch
+            within_s = profile.acknowledged_within_s if profile is not None else None
+            due_at = None if within_s is None else at + timedelta(seconds=within_s)
+            tx.batches.mark_handed_over(of_resource, at=at, due_at=due_at)
+
+    def allow_more_time(self) -> None:
+        """Double the time for the next request. One was too late to be sent, so the machine may be slow."""
+        self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
+
+    def write_outcomes(self, intents: Sequence[Intent]) -> None:
+        now = self._clock.now()
+        self._state.run_transaction(lambda tx: tx.intents.write_outcomes(intents, at=now))
+
+
+class Decisions(Struct):
+    """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up.
+
+    *receipts* are what targets answered to parts of stored batches, by the ids of these.
+    """
+
+    settled: list[Settlement] = field(default_factory=list)
+    moved: list[Intent] = field(default_factory=list)
+    successors: list[Intent] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    receipts: dict[int, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.settled or self.moved or self.successors or self.attempts or self.receipts)
+
+    def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
+        intent.status = status
+        self.settled.append(Settlement(intent, outcome, untouched=untouched))
+
+    def keep_batch_receipt(self, task: SendTask, outcome: Outcome) -> None:
+        """Keep what the target answered to a part of the stored batch of *task*."""
+        if task.stored is not None and not task.is_led and outcome.receipt not in {None, task.stored.receipt}:
+            assert outcome.receipt is not None
+            task.keep_batch_receipt(outcome.receipt)
+            self.receipts[task.stored.id] = outcome.receipt
+
+    def record_doubt_reason(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
+        """Record why *intent* is in doubt, replacing the result of its last attempt."""
+        if self.attempts and self.attempts[-1].intent_id == intent.id:
+            self.attempts.pop()
+        self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
+
+    def add_attempt_result(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
+        intent = task.intent
+        if (
+            task.purpose == "send"
+            and outcome.kind != "pending"
+            and (outcome.kind != "delivered" or intent.attempts > 1)
+        ):
+            attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
+            self.attempts.append(attempt)

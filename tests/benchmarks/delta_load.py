@@ -36,7 +36,7 @@ BOUND_AT_ONCE = 10_000
 class Answering(Senders):
     """Answers every errand with 201 and an id before it could have left."""
 
-    def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+    def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         for batch in batches:
             intent = batch.tasks[0].intent
             answer = Answer(201, {}, b'{"id":"prd_%d"}' % intent.id)

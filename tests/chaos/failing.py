@@ -69,7 +69,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "committed": Failpoint("crossdock.writing.delivery.senders", "Senders.send_batches", "turn", _BOTH, filled=1),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.writing.delivery.settlement", "write", "turn", _BOTH, filled=1),
-    "settled": Failpoint("crossdock.writing.delivery.state_writer", "TurnWriter.commit", "turn", filled=1),
+    "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
     "files_finished": Failpoint("crossdock.runs.intake_log", "StateIntake.mark_accepted_finished", "stream", _BOTH),

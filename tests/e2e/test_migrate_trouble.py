@@ -90,7 +90,7 @@ class Halved(RateLimiter):
         super().__init__(PER_MINUTE, BURST, "none")
         self._left, self._new, self.later = after, RateLimiter(PER_MINUTE // 2, BURST // 2, "none"), 0
 
-    def take(self, caller: Caller, now: float) -> dict[str, str]:
+    def take_token_or_refuse(self, caller: Caller, now: float) -> dict[str, str]:
         if self._left > 0:
             self._left -= 1
             return super().take_token_or_refuse(caller, now)

@@ -110,13 +110,13 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         script = "import sys; exec(sys.stdin.read())"
         held = (
             "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"
-            "from crossdock.pacing.rate_limit_settings import LimitEstimate\n"
+            "from crossdock.pacing.rate_limit_estimate import LimitEstimate\n"
             "from crossdock.state import PinnedTenant, SharedBucket, State, parse_url\n"
             f"folder = Path({str(tmp_path)!r})\n"
             "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
             "    lambda known: known or LimitEstimate().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
             "state = State(parse_url('sqlite:///state.db', folder), PinnedTenant('http://127.0.0.1:9', 'acme'))\n"
-            "with state.exclusive('x'):\n    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
+            "with state.hold_run_lease('x'):\n    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
         )
         told = subprocess.run([sys.executable, "-c", script], input=held, capture_output=True, text=True, check=True)
     finally:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
@@ -88,7 +88,7 @@ class Met(Project, frozen=True):
     meet: Callable[[], None] = lambda: None
 
     @contextmanager
-    def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
+    def open_state_exclusively(self, *, restored: bool = False) -> Iterator[State]:
         try:
             with Project.open_state_exclusively(self, restored=restored) as state:
                 yield state
@@ -149,7 +149,7 @@ class Simulation:
         self.clock = ManualClock(self.begin)
         create_or_upgrade(self.url, PIN)
         plain = project(self.url, self.folder, self.jobs)
-        facts = {field.name: getattr(plain, field.name) for field in fields(plain)}
+        facts = {name: getattr(plain, name) for name in plain.__struct_fields__}
         self.project = Met(**facts, meet=self._meet)
 
     # ---- schedulers

@@ -240,7 +240,7 @@ def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (
         "import sys\nfrom crossdock.values.clock import SystemClock\n"
-        "from crossdock.services.observability import health\n"
+        "from crossdock.services.observability import monitoring_server\n"
         "from crossdock.services.observability.health_and_metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"

@@ -116,7 +116,8 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
             "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
             "    lambda known: known or LimitEstimate().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
             "state = State(parse_url('sqlite:///state.db', folder), PinnedTenant('http://127.0.0.1:9', 'acme'))\n"
-            "with state.hold_run_lease('x'):\n    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
+            "with state.hold_run_lease('x'):\n"
+            "    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
         )
         told = subprocess.run([sys.executable, "-c", script], input=held, capture_output=True, text=True, check=True)
     finally:

@@ -23,7 +23,7 @@ from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAns
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
-from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
+from crossdock_connectors.http_json.webhook_settings import HttpJsonWebhooks, check_rules
 from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Literal, Self, TypeVar
-from uuid import uuid4
 
 from msgspec import Struct, field, structs
 
@@ -117,7 +116,7 @@ class SendBatch(Struct):
         may_leave: Returns False once the time in which its transaction permits sending is over.
         stored: The stored batch that its transaction has made of the tasks; None for others.
         unmade: Why that could not be made of them.
-        key: What makes that transaction known if it is repeated.
+        key: What makes the transaction that stores it known if it is repeated; empty until then.
     """
 
     tasks: Sequence[SendTask]
@@ -125,7 +124,7 @@ class SendBatch(Struct):
     may_leave: Callable[[], bool] = lambda: True
     stored: StoredBatch | None = None
     unmade: RecordError | AuthorCodeError | None = None
-    key: str = field(default_factory=lambda: uuid4().hex)
+    key: str = ""
 
 
 class SendResult(Struct, frozen=True):

@@ -134,6 +134,7 @@ class StateWriter:
         if first.purpose != "stage" or first.stored is not None:
             return
         intents = [task.intent for task in batch.tasks]
+        batch.key = batch.key or uuid4().hex
         stored = tx.batches.by_key(batch.key)
         if stored is None:
             number = tx.batches.next_number(self._target.name, self._target.first_number)

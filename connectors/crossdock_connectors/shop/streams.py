@@ -82,11 +82,13 @@ class ShopReader(ABC, Generic[S]):
 
     @abstractmethod
     def products_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """Yield rows as `products` for these variants. All `fetched_` methods may also yield rows of other records."""
+        """Yield rows as `products` for these variants. All methods `*_by_key` may also yield rows of other records."""
 
     @abstractmethod
     def customers_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """Yield rows as `customers` for these accounts, and for the guests of the orders of `orders_of_guests`."""
+        """Yield rows as `customers` for these accounts, and for the guests of the orders of
+        `order_ids_in_guest_keys`.
+        """
 
     @abstractmethod
     def orders_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:

@@ -31,8 +31,11 @@ from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.runs.open_records import Item
-    from crossdock.state import Transaction
+    from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
+
+    Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
 
 
 @click.command("show", epilog=help_example("crossdock records show wms.invoices 536365 --raw"))
@@ -99,14 +102,6 @@ def _lines(item: Item) -> Iterator[str]:
         elif name != "since":
             text = value if isinstance(value, str) else exact_json.dumps(value).decode()
             yield f"{name:12} {text}"
-
-
-if TYPE_CHECKING:
-    from crossdock.config.project.project import Project
-    from crossdock.runs.audited_changes import Change
-    from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
-
-    Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
 
 
 @click.group(

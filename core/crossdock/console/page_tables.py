@@ -35,7 +35,7 @@ class Link(Struct, frozen=True):
 
 
 Addresses = Callable[..., str]
-"""Makes the address of a page of the console from its parts and parameters: `Visit.link`, or `no_address`."""
+"""Makes the address of a page of the console from its parts and parameters: `PageRequest.link`, or `no_address`."""
 
 
 def no_address(*_: object, **__: object) -> str:

@@ -30,7 +30,7 @@ _PLACES = 5  # shown of each reason; the JSON has more
 
 def page(report: Report) -> str:
     """Return the page of the document that `sign_off_report` makes, without the end that
-    `page_seal.append_checksum_line` adds.
+    `page_checksum.append_checksum_line` adds.
     """
     facts, reconciled = report["migration"], report["reconciliation"]
     number = sum(exception_counts(report["exceptions"]).values())

@@ -1,4 +1,4 @@
-"""The input of a stream in a run: its source (`StreamInput`) or its dead letters (`Replay`)."""
+"""The input of a stream in a run: its source (`StreamInput`) or its dead letters (`ReplayInput`)."""
 
 from __future__ import annotations
 

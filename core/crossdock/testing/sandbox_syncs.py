@@ -148,7 +148,7 @@ class Tenant:
         return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 
     def count_stored_records(self) -> Counter[str]:
-        """Return the contents of the platform; see `sandbox_effects.count_stored_records`."""
+        """Return the contents of the platform; see `sandbox_effects_comparison.count_stored_records`."""
         return sandbox_effects_comparison.count_stored_records(
             sandbox_effects_comparison.list_effects(self._project.platform)
         )

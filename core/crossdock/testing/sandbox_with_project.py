@@ -137,7 +137,7 @@ class SandboxWithProject(AbstractContextManager["SandboxWithProject"]):
         return self._commands.run_and_kill(is_time, *arguments)
 
     def count_sync_effects(self) -> Counter[str]:
-        """Return what the syncs did; see `sandbox_effects.count_effects`."""
+        """Return what the syncs did; see `sandbox_effects_comparison.count_effects`."""
         return (
             sandbox_effects_comparison.count_effects(sandbox_effects_comparison.list_effects(self._project.platform))
             - self._given

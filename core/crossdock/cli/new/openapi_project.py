@@ -316,10 +316,6 @@ def _paginator_call(paging: Paging, one: ListProposal) -> str | Call:
     return Call("Paginator", [])
 
 
-def _params_argument(one: ListProposal) -> str:
-    return "".join(f", {each}" for each in [format_code("", literal(dict(one.required)))] if one.required)
-
-
 def _settings_fields(proposal: Proposal) -> Iterator[str]:
     for name in proposal.credentials.secrets:
         yield f"    {name}: SecretRef"

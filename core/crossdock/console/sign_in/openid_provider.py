@@ -253,7 +253,7 @@ def _has_claim_value(found: Mapping[str, Any], rule: RoleRule) -> bool:
 
 
 def import_id_token_verification() -> ModuleType:
-    """Return `id_tokens`. Raises ConfigError if its library is not installed."""
+    """Return `id_token_verification`. Raises ConfigError if its library is not installed."""
     if find_spec("joserfc") is None:
         raise ConfigError(
             "OpenID Connect needs joserfc", hint="pip install 'crossdock[console]'", code="library_missing"

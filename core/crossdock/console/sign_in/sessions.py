@@ -24,7 +24,7 @@ class _SignedIn(Struct, frozen=True):
 
 
 class Sessions:
-    """The sessions of people, by the id of `page_forms.Session`. Any thread may use them."""
+    """The sessions of people, by the id of `csrf_protected_forms.Session`. Any thread may use them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, threading.Lock()

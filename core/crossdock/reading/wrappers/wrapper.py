@@ -88,7 +88,8 @@ class WorkFolder:
 
 
 class Wrapper(Protocol[S_contra]):
-    """Takes files out of one kind of wrapper, and puts them into it. `wrapping.WRAPPERS` lists all kinds.
+    """Takes files out of one kind of wrapper, and puts them into it. `wrapping_and_unwrapping.WRAPPERS` lists all
+    kinds.
 
     Attributes:
         settings: The model of its settings.

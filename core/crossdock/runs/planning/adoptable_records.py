@@ -73,7 +73,9 @@ class LiveMatches:
         self._is_current = False
 
     def refresh(self) -> None:
-        """Read the records of the target, unless that was done since `expire`. Nothing can be decided if it fails."""
+        """Read the records of the target, unless that was done since `mark_outdated`. Nothing can be decided if it
+        fails.
+        """
         if not self._is_current:
             self._read(self._index)
             self._index.sort()

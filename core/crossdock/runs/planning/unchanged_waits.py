@@ -52,7 +52,9 @@ class UnchangedWaits:
         among: Sequence[int] | None = None,
         seen: AbstractSet[int] = frozenset(),
     ) -> list[WaitingRecord]:
-        """Return the waiting records to decide about, longest waiting first. Call it within `guard_stream_code`."""
+        """Return the waiting records to decide about, longest waiting first. Call it within
+        `guard_author_code_of_stream`.
+        """
         if self._is_to_ask:
             self._version, self._is_to_ask = waiting_decision_version(self._bound), False
         found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key_hash(each) not in seen]

@@ -45,7 +45,9 @@ class ScheduledService(Protocol):
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """The schedules that call `look`, in addition to `LOOK_S`. It is another object once they have changed."""
+        """The schedules that call `report_and_start_runs`, in addition to `LOOK_S`. It is another object once they have
+        changed.
+        """
 
     @property
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:

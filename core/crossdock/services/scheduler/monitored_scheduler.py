@@ -124,7 +124,9 @@ class MonitoredScheduler:
             self._retention.run(self.project)
 
     def reload_when_idle(self, project: Project, notifier: Notifier | None) -> None:
-        """Use another config from the first `look` at which no run is in progress. None starts until then."""
+        """Use another config from the first `report_and_start_runs` at which no run is in progress. None starts until
+        then.
+        """
         self._fresh = project, notifier
 
     def close(self) -> None:

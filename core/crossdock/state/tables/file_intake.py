@@ -70,7 +70,7 @@ class AcceptedFile(NamedTuple):
 
 
 class TakenFilePlace(NamedTuple):
-    """The place of a file in the order of `Intake.search`."""
+    """The place of a file in the order of `FileIntake.search`."""
 
     accepted_at: datetime
     stream: str

@@ -219,7 +219,7 @@ class ScheduledRuns:
         return found
 
     def _record_skipped_as_failed(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
-        """Store a run with the reason. It is not that of the row, as it was not executed: see `previous`."""
+        """Store a run with the reason. It is not that of the row, as it was not executed."""
         message = RunMessage("error", "", skipped.note, "not_started")
         day = skipped.business_date.isoformat()
         run_id = Runs(self._connection).record_failed_start(message, business_date=day, at=at, job=skipped.job)

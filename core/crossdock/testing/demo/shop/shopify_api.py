@@ -131,9 +131,6 @@ class ShopifyApi:
 
     # ---- stock
 
-    def _stock(self, asked: Variables) -> dict[str, Any]:
-        return self._list("productVariants", asked, map(views.variant_with_stock, self._shop.articles))
-
     def _stock_of_sku(self, asked: Variables) -> dict[str, Any]:
         found = _SKU.search(asked["found"])
         article = self._shop.find_article(found[1]) if found else None

@@ -12,8 +12,7 @@ from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.retried_requests import ThrottledError
 from crossdock.sources import UnavailableError
 from crossdock.targets import Outcome
-from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock.values.json_paths import MISSING
+from crossdock.values.json_access import JsonAccess
 
 MOST_IN_A_ROW = 3
 """As many failures in a row are those of the vendor, and no longer those of single records."""
@@ -24,23 +23,6 @@ _ASK = "if this persists, contact the vendor"
 
 
 # ---- in one record
-
-
-def objects_in_list(record: JsonAccess, pointer: str) -> list[JsonElement]:
-    """Return the objects of a list. Raises RecordError if the list is missing or null, or has anything else in it."""
-    return [each.part("") for each in record.each(pointer)]
-
-
-def objects_in_optional_list(record: JsonAccess, name: str) -> list[JsonElement]:
-    """Do the same as `objects_in_list` for the member *name*, but return nothing if it is missing, as it is in old
-    versions.
-    """
-    return objects_in_list(record, f"/{name}") if name in record.at("", dict) else []
-
-
-def text_or_null(record: JsonAccess, name: str) -> str | None:
-    """Return the text of the member *name*, and None for null. Raises RecordError if it is missing."""
-    return None if record.at("", dict).get(name, MISSING) is None else record.at(f"/{name}", str)
 
 
 def unreadable_look_up_outcome(error: RecordError) -> Outcome:

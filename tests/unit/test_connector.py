@@ -17,9 +17,9 @@ from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit_settings import RateLimit
-from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
+from crossdock.reading.sources.source_allowance import ApiUsage
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.input_summary import InputFacts
+from crossdock.reading.sources.source_allowance import ApiUsage
 from crossdock.runs import run_lines
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED

@@ -14,8 +14,8 @@ from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_record_members import objects_in_list, text_or_null
 from crossdock_connectors.shop.shopify.pages import number_in_gid
-from crossdock_connectors.unread_record_parts import objects_in_list, text_or_null
 
 _MOST = 100  # fulfillments of an order that are read
 _PARCELS = 20  # tracking numbers of a fulfillment that are read

@@ -13,8 +13,8 @@ from typing import Any
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
+from crossdock_connectors.json_record_members import objects_in_list, text_or_null
 from crossdock_connectors.shop.shopify.pages import number_in_gid
-from crossdock_connectors.unread_record_parts import objects_in_list, text_or_null
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'

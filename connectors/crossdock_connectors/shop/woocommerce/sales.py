@@ -12,11 +12,11 @@ from msgspec import Struct, structs
 
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
+from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unread_record_parts import objects_in_list, objects_in_optional_list
 
 _NOTHING = Decimal(0)
 _CURRENCY_ADVICE = (

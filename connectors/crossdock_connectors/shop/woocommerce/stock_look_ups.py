@@ -14,8 +14,8 @@ from urllib.parse import quote
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
+from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.unread_record_parts import objects_in_list
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 

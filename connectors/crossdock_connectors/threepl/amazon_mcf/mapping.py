@@ -11,6 +11,7 @@ from typing import Any
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
+from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
     distinct_parcels,
@@ -18,7 +19,7 @@ from crossdock_connectors.threepl.record_values import (
     non_negative_units,
     normalized_status,
 )
-from crossdock_connectors.unread_record_parts import check_part_was_read, objects_in_list
+from crossdock_connectors.unread_record_parts import check_part_was_read
 
 _SHIPPED = frozenset(map(normalized_status, ("Complete", "CompletePartialled")))
 _FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))

@@ -19,6 +19,7 @@ from crossdock import (
 from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.decimal_context import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
+from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
     distinct_parcels,
@@ -27,7 +28,7 @@ from crossdock_connectors.threepl.record_values import (
     normalized_status,
 )
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
-from crossdock_connectors.unread_record_parts import check_part_was_read, objects_in_list
+from crossdock_connectors.unread_record_parts import check_part_was_read
 
 _SENT = normalized_status("Completed")
 _CANCELLED = normalized_status("Cancelled")

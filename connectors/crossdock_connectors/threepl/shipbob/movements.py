@@ -16,6 +16,7 @@ from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
+from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     Item,
@@ -27,12 +28,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     rows_of_readable_items,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_record_parts import (
-    UnreadParts,
-    check_part_was_read,
-    objects_in_list,
-    read_part_or_reason,
-)
+from crossdock_connectors.unread_record_parts import UnreadParts, check_part_was_read, read_part_or_reason
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""

@@ -16,7 +16,7 @@ from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.json_record_members import objects_in_list, with_members
 from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
@@ -32,7 +32,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_record_parts import UnreadParts, objects_in_list
+from crossdock_connectors.unread_record_parts import UnreadParts
 
 
 class Products(ShipBobStream):

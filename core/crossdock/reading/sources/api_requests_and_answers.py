@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from msgspec import Struct
-
 from crossdock.errors import RefusedError
 from crossdock.values.json_paths import (
     MISSING,
@@ -156,13 +154,3 @@ class ApiAnswer:
 
     def _value_or_missing(self, pointer: str) -> Any:
         return find_at_pointer(self.body, pointer)
-
-
-class ApiUsage(Struct):
-    requests: int = 0
-    throttled: int = 0
-    waited_s: float = 0.0
-
-    def as_json(self) -> dict[str, Any]:
-        """Return JSON without floats, which the state does not store."""
-        return {"requests": self.requests, "throttled": self.throttled, "waited_ms": round(1000 * self.waited_s)}

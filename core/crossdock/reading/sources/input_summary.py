@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -61,15 +61,6 @@ def describe_input(
 
 def newest_accepted_file(files: Iterable[FileFacts]) -> FileFacts | None:
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
-
-
-def is_new_or_resent_file(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
-    """Return whether a file is new, was exported again as a snapshot, or was sent again after an undo."""
-    same = finished.get(facts.content_hash)
-    if same is None:
-        return True
-    is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and name_size_and_time(facts) != name_size_and_time(same)
 
 
 def name_size_and_time(facts: FileFacts) -> FileDescription:

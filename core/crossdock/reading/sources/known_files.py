@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.input_summary import is_new_or_resent_file, name_size_and_time
+from crossdock.reading.sources.input_summary import name_size_and_time
 from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_name_size_time
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.wait_for_late_files import has_file_arrived_since_due
@@ -400,3 +400,12 @@ def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
         and before.content_hash != facts.content_hash
         and before.modified_epoch_s < facts.modified_epoch_s
     )
+
+
+def is_new_or_resent_file(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
+    """Return whether a file is new, was exported again as a snapshot, or was sent again after an undo."""
+    same = finished.get(facts.content_hash)
+    if same is None:
+        return True
+    is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
+    return is_again and name_size_and_time(facts) != name_size_and_time(same)

@@ -16,7 +16,7 @@ from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, Unava
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.throttling_wait import Throttling
-from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
+from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
@@ -162,7 +162,7 @@ class RetriedRequests(Struct, frozen=True):
         said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
-        if status >= 500 and not json_rpc_errors.is_permanent_failure(status, body):
+        if status >= 500 and not is_permanent_failure(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
             reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
@@ -242,3 +242,30 @@ def _foreign_charset_note(content_type: str) -> str:
     except LookupError:
         return ""
     return "" if name == "utf-8" else f"; its content type declares {name}"
+
+
+_PERMANENT = frozenset({-32700, -32600, -32601, -32602})
+"""Codes of JSON-RPC 2.0, section 5.1: not JSON, no request, no such method, wrong parameters."""
+
+
+_WRONG_QUERY = frozenset({
+    "BAD_REQUEST", "BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
+    "OPERATION_RESOLUTION_FAILURE",
+})  # fmt: skip
+"""Codes of GraphQL servers for a query that they do not execute."""
+
+
+_NOT_IMPLEMENTED = frozenset({501, 505})
+
+
+def is_permanent_failure(status: int, body: Any) -> bool:
+    """Return whether an answer of 500 or above, or its body, says that another attempt would fail, too."""
+    if status in _NOT_IMPLEMENTED:
+        return True
+    if not isinstance(body, dict):
+        return False
+    error, errors = body.get("error"), body.get("errors")
+    if isinstance(error, dict) and error.get("code") in _PERMANENT:
+        return True
+    codes = [each.get("extensions") for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+    return bool(codes) and all(isinstance(each, dict) and each.get("code") in _WRONG_QUERY for each in codes)

@@ -7,8 +7,9 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.api_requests_and_answers import ApiUsage
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SentRequest
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
@@ -82,3 +83,13 @@ class SourceAllowance:
 
     def record_unanswered_request(self, sent: SentRequest) -> None:
         self._bucket.record_unanswered_request(sent)
+
+
+class ApiUsage(Struct):
+    requests: int = 0
+    throttled: int = 0
+    waited_s: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON without floats, which the state does not store."""
+        return {"requests": self.requests, "throttled": self.throttled, "waited_ms": round(1000 * self.waited_s)}

@@ -21,7 +21,7 @@ SMALL = Sizes(rows=20_000, records=2_000, requests=500, files=100)
 HOT_PATHS = {
     "plan": "crossdock.config.project.project:load",
     "changed": "crossdock.delta.row_preparation:prepare",
-    "load": "crossdock.runs.planning.planner:Planner._decide",
+    "load": "crossdock.runs.planning.planner:Planner._decide_chunk",
     "delivery": "crossdock.reading.transport.httpcore_client:HttpClient.send",
     "files": "crossdock.reading.formats.file_formats:read_rows",
 }

@@ -1,4 +1,4 @@
-"""The states of a fleet, read in sequence. A tenant that cannot be read does not hide the others."""
+"""The states of a fleet, several of which are read at once. A tenant that cannot be read does not hide the others."""
 
 from __future__ import annotations
 

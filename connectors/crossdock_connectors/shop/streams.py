@@ -34,6 +34,8 @@ Keys = Sequence[tuple[str, ...]]
 _ANY_NUMBER = ChangeLimits(at_most_percent=100)
 """Most orders and most of the stock change in a day."""
 _WITHOUT_MAPPING = Filter(field="mapped", equals="false")
+WITHDRAWN = "withdrawn"
+"""The value of ``due`` of an order that is no sale any more, although it may have been invoiced before."""
 CREDIT_NOTE = "credit-note"
 """The prefix of a credit note's key, before the shop's id of the refund."""
 
@@ -69,7 +71,8 @@ class ShopReader(ABC, Generic[S]):
     def invoices(self, ctx: Context[S], since: str | None) -> Read:
         """Yield orders, and with credit notes a row for each refund.
 
-        The member ``due`` says whether the order must be invoiced now, or the refund has paid something back.
+        The member ``due`` says whether the order must be invoiced now, or the refund has paid something back; or it is
+        `WITHDRAWN`.
         """
 
     @abstractmethod
@@ -241,6 +244,7 @@ class Invoices(ShopStream[S]):
         super().__init__(dialect)
         self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
         self.skip = {**self.skip, "not_due": Filter(field="due", equals="false")}
+        self.deleted = Filter(field="due", equals=WITHDRAWN)
 
     def pull(self, ctx: Context[S], since: str | None) -> Read:
         yield from self.dialect.invoices(ctx, since)

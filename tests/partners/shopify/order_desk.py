@@ -99,6 +99,12 @@ class OrderDesk:
         self._transact(order, "CAPTURE", authorization.amount_set, parent_transaction=authorization)
         self._records.touch(order)
 
+    def void(self, order: Order) -> None:
+        """Cancel an order and give up its authorized payment."""
+        [authorization] = [one for one in order.transactions if one.kind == "AUTHORIZATION"]
+        self._transact(order, "VOID", authorization.amount_set, parent_transaction=authorization)
+        self.cancel(order)
+
     def edit(self, order: Order, *added: Line, removed: Mapping[str, int] = {}) -> None:
         """Add lines, and remove units by SKU that have not shipped."""
         new = add_lines(self._records, order, added)

@@ -32,6 +32,12 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     return payment not in _WITHOUT_PAYMENT
 
 
+def is_invoice_withdrawn(order: Any, when: Invoiced) -> bool:
+    """Return whether an order that is not due may have been invoiced before its payment expired or was given up."""
+    payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
+    return when != "paid" and isinstance(payment, str) and payment in _WITHOUT_PAYMENT
+
+
 def check_payment(order: JsonAccess) -> None:
     found = order.at("/displayFinancialStatus", str, default=None)
     if found is not None and found not in _PAID | _UNPAID:

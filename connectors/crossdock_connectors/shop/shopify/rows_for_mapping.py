@@ -8,9 +8,10 @@ from typing import Any
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED, is_invoice_due, rows_of_refunds
+from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED, is_invoice_due, is_invoice_withdrawn, rows_of_refunds
 from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.streams import WITHDRAWN
 
 
 class ShopifyRows:
@@ -57,7 +58,9 @@ class ShopifyRows:
     def invoice_rows(self, orders: Iterable[Any]) -> Iterator[Any]:
         orders = list(orders)
         for order in orders:
-            yield with_members(with_key(order), due=self._is_due(order), **{SETTLED: True})
+            withdrawn = not self._is_due(order) and is_invoice_withdrawn(order, self._settings.invoices)
+            due = WITHDRAWN if withdrawn else self._is_due(order)
+            yield with_members(with_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
                 yield from rows_of_refunds(order, due=self._is_due(order))

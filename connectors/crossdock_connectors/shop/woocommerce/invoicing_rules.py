@@ -12,6 +12,7 @@ from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.woocommerce.lists import Item, id_of_record
 
 _NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
+_GIVEN_UP = frozenset({"failed", "cancelled", "trash"})
 _PAYMENT_AWAITED = frozenset({"checkout-draft", "pending", "on-hold"})
 """Statuses in which an order may still be paid, or lost: a payment that was reversed leads to ``on-hold``."""
 _UNCLEAR = (
@@ -36,6 +37,11 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     if when == "shipped":
         return status == "completed" or isinstance(at_path(order, "date_completed_gmt"), str)
     return paid_back or status not in _NOT_PLACED
+
+
+def is_invoice_withdrawn(order: Any) -> bool:
+    """Return whether an order that is not due may have been invoiced before it was given up."""
+    return at_path(order, "status") in _GIVEN_UP
 
 
 def check_payment(order: Record, when: Invoiced) -> None:

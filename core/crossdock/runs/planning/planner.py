@@ -20,7 +20,7 @@ from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_r
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.references import ScopedKey
-from crossdock.runs.planning.removals import Removals, removal_operation
+from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from crossdock.writing.delivery.delivery_context import DeliveringRun
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
+_WITHDRAWN = "the source has withdrawn the record, which was delivered, and its resource is never removed"
 
 
 class Planner:
@@ -349,6 +350,12 @@ class Planner:
                 operation = removal_operation(self._bound, binding, self._snapshot)
                 if binding.key_hash in others:
                     self._refetch_later(planned, operation.identity)
+                elif is_never_removed(self._bound):
+                    self._tally.count("rejected")
+                    reason = "changed_after_delivery", None, _WITHDRAWN
+                    planned.dead_letters.append(
+                        DeadLetter(operation.identity, "plan", *reason, {}, None, step=operation.step)
+                    )
                 elif operation.kind == "delete" or operation.changes:
                     planned.operations.append(operation)
                 else:

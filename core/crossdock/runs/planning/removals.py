@@ -93,12 +93,15 @@ def decide_deleted(
 ) -> Removals:
     """Decide about *deleted*, the key hashes of known records that the source names as deleted.
 
+    Of a resource that is never removed, such as invoices, all of them are planned: they become dead letters.
+
     Args:
         before: How many records the run has deleted already, which count for the limits.
         fetched: Key hashes of the records that were fetched by key, if only these were read. Others that wait for
             approval are then asked for together with these, and count for the limits if they are to be fetched again.
     """
-    if bound.stream.on_gone == "nothing" or deleted.is_empty():
+    is_rejected = is_never_removed(bound)
+    if (bound.stream.on_gone == "nothing" and not is_rejected) or deleted.is_empty():
         return Removals(terms=Counter({"ignored": len(deleted)}))
     open_keys = _as_key_series(intent.identity.key_hash for intent in unsettled)
     with state.begin() as tx:
@@ -108,8 +111,8 @@ def decide_deleted(
             terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
             facts = facts.filter(pl.col(_STEP) != "remove")
         removable = _exclude_keys_and_count(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
-        found = Removals()
-        if not removable.is_empty():
+        found = Removals(removed=tuple(removable.sort().to_list()) if is_rejected else ())
+        if not is_rejected and not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
             past = tx.snapshots.latest(bound.name, 1) if has_lists else []
             asked, waiting = ([], 0) if fetched is None else _others_to_approve(tx, bound, fetched)
@@ -191,6 +194,11 @@ def removal_operation(bound: BoundStream, binding: Binding, source: str) -> Oper
         binding=binding,
         step="remove",
     )
+
+
+def is_never_removed(bound: BoundStream) -> bool:
+    """Return whether what was delivered stays whatever the source says, so that a person must decide about it."""
+    return bound.resource_type.write_once and not bound.resource_type.deletes
 
 
 def operation_verb(operation: Operation) -> str:

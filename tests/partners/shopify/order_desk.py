@@ -99,6 +99,12 @@ class OrderDesk:
         self._transact(order, "CAPTURE", authorization.amount_set, parent_transaction=authorization)
         self._records.touch(order)
 
+    def deposit(self, order: Order, amount: Decimal) -> None:
+        """Take a part of the payment in place of an authorization."""
+        order.transactions.clear()
+        self._transact(order, "SALE", order.currencies.bag(amount))
+        self._records.touch(order)
+
     def void(self, order: Order) -> None:
         """Cancel an order and give up its authorized payment."""
         [authorization] = [one for one in order.transactions if one.kind == "AUTHORIZATION"]

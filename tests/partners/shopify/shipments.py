@@ -46,6 +46,17 @@ class Shipments:
         """Ship what is left of a fulfillment order, as a merchant does; *tracking* is that of the mutation."""
         return self._ship([(one, line, line.remaining_quantity) for line in one.line_items], _tracking(tracking))
 
+    def cancel(self, shipment: Fulfillment) -> None:
+        """Cancel a fulfillment, as a merchant does whose parcel has not left: the order is unfulfilled again."""
+        shipment.status = "CANCELLED"
+        [one] = shipment.fulfillment_orders
+        for shipped in shipment.fulfillment_line_items:
+            shipped.line_item.fulfilled -= shipped.quantity
+            for item in one.line_items:
+                item.remaining_quantity += shipped.quantity if item.line_item is shipped.line_item else 0
+        one.status = "OPEN"
+        self._records.touch(shipment.order)
+
     def _wanted(self, groups: list[Mapping[str, Any]]) -> Shipped:
         found: Shipped = []
         for group in groups:

@@ -28,8 +28,25 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     if when == "paid":
         return payment not in _UNPAID and payment is not None
     if when == "shipped":
-        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED")
+        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED") or _may_have_been_shipped(order)
     return payment not in _WITHOUT_PAYMENT
+
+
+def _may_have_been_shipped(order: Any) -> bool:
+    """Return whether money of an order was paid back that may have been shipped, and invoiced, before.
+
+    If a fulfillment is cancelled, the order is unfulfilled again, and its credit note would have no invoice.
+    """
+    fulfillments, refunds = at_path(order, "fulfillments"), at_path(order, "refunds")
+    shipped = [at_path(each, "status") for each in fulfillments] if isinstance(fulfillments, list) else []
+    if not shipped or not isinstance(refunds, list) or not any(map(_has_paid_back, refunds)):
+        return False
+    return "CANCELLED" in shipped or at_path(order, "displayFinancialStatus") == "REFUNDED"
+
+
+def _has_paid_back(refund: Any) -> bool:
+    amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
+    return isinstance(amount, str) and not _is_zero(amount)
 
 
 def is_invoice_withdrawn(order: Any, when: Invoiced) -> bool:

@@ -72,7 +72,8 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     """Return what the buyer was charged: the order after edits, but before refunds.
 
     What was paid for units that were removed, and was paid back by a refund without lines, is a charge: the credit note
-    of the refund takes it off again. What has not been paid back yet is on no invoice.
+    of the refund takes it off again. What has not been paid back yet is on no invoice. What was returned and never
+    paid, as after a deposit, is taken off: no refund pays it back.
     """
     refunds = [refund for refund in order.each("/refunds") if not _only_removes_unpaid_units(refund, amounts)]
     refunded: Counter[str] = Counter()
@@ -84,27 +85,25 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
         for line in order.each("/lineItems")
     }
     is_whole = all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems"))
-    if is_whole and not order.at("/edited", bool):
-        return _as_placed(order, quantities, amounts, settings)
     back = [sale_of_refund(refund, order, amounts, settings) for refund in refunds]
     if is_whole:
         sale = _as_placed(order, quantities, amounts, settings)
     else:
         sale = _before_refunds(order, quantities, back, amounts, settings)
-    settled = (sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict)))
-    overpaid = min(
-        amounts.read_amount(order, "/totalReceivedSet") - sale.total,
-        sum(map(_amount_refunded_beyond_lines, settled), _NOTHING),
-    )
-    if overpaid <= 0:
-        return sale
-    return structs.replace(sale, total=sale.total + overpaid, charges={**sale.charges, "refund": overpaid})
+    settled = [sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict))]
+    beyond = [_amount_refunded_beyond_lines(sold) for sold in settled]
+    unpaid = sale.total - amounts.read_amount(order, "/totalReceivedSet") if settled else _NOTHING
+    never_paid = min(unpaid, -sum(min(each, _NOTHING) for each in beyond))
+    overpaid = min(-unpaid, sum(max(each, _NOTHING) for each in beyond))
+    if is_whole and not order.at("/edited", bool):
+        overpaid = _NOTHING
+    charge = max(overpaid, _NOTHING) - max(never_paid, _NOTHING)
+    return structs.replace(sale, total=sale.total + charge, charges={**sale.charges, "refund": charge})
 
 
 def _amount_refunded_beyond_lines(refund: Sale) -> Decimal:
-    """Return what *refund* has paid back beyond its units, shipping, tax and duties."""
-    lines = _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
-    return max(lines - refund.total, _NOTHING)
+    """Return what *refund* has paid back beyond its units, shipping, tax and duties; negative if it was less."""
+    return _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES) - refund.total
 
 
 def _before_refunds(

@@ -119,6 +119,35 @@ def test_what_is_paid_back_for_removed_units_was_on_the_invoice(removed: str, *,
     assert sum(booked(site).values()) == amount(order.net_payment_set, "shop")
 
 
+@pytest.mark.parametrize(
+    ("deposit", "units", "kept", "left"),
+    [(30, 2, 70, 0), (60, 1, 40, 50), (60, 2, 50, 10)],
+    ids=["all of the deposit goes back", "some units stay", "the merchant keeps a part of the deposit"],
+)
+def test_returned_units_that_were_never_paid_are_on_no_invoice(deposit: int, units: int, kept: int, left: int) -> None:
+    """Of a deposit that is paid back, the refund has all units, and an adjustment for what was never paid."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2, Decimal(50)), paid=False, email="buyer@example.com")
+    site.shop.orders.deposit(order, Decimal(deposit))
+    site.shop.orders.refund(order, {"LAMP": units}, less=Decimal(kept))
+    assert amount(order.net_payment_set, "shop") == left
+    assert sum(booked(site).values()) == left
+
+
+def test_a_credit_note_of_a_cancelled_fulfillment_has_its_invoice() -> None:
+    """The order is unfulfilled again, but its invoice may have been written when it was shipped."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    shipment = site.shop.shipments.ship(order.fulfillment_orders[0], number="T-1")
+    before = drafts(site, "invoices", invoices="shipped")
+    site.shop.shipments.cancel(shipment)
+    assert drafts(site, "invoices", invoices="shipped") == {}
+    refund = site.shop.orders.refund(order, {"LAMP": 1})
+    found = drafts(site, "invoices", invoices="shipped")
+    note = found.pop(f"credit-note-{refund.legacy_resource_id}")
+    assert (found, total(note)) == (before, Decimal("-49.90"))
+
+
 def test_a_payment_for_removed_units_that_is_on_its_way_is_on_no_invoice() -> None:
     """Neither the invoice nor a credit note has it before it has arrived."""
     site = Site()

@@ -8,7 +8,12 @@ from typing import Any
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED, is_invoice_due, is_invoice_withdrawn, rows_of_refunds
+from crossdock_connectors.shop.shopify.invoicing_rules import (
+    SETTLED,
+    is_invoice_due,
+    is_invoice_withdrawn,
+    rows_of_refunds,
+)
 from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import WITHDRAWN

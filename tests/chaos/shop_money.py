@@ -91,13 +91,15 @@ class ShopifyTrial:
         random = self.random
         lines = [self._line(number) for number in range(random.randint(1, 3))]
         worth = sum((line.quantity * (line.price or 0) - line.discount for line in lines), _NOTHING)
-        small = min(self._amount(500), worth)
+        small, shipping = min(self._amount(500), worth), random.choice((_NOTHING, self._amount(2_000)))
         order = self.site.shop.orders.place(
             *lines,
             *([Line(self._gift, 1)] if random.random() < 0.1 else []),
             discount=random.choice((None, None, Discount("code", "TEN", percentage=Decimal(10)))),
-            shipping=random.choice((_NOTHING, self._amount(2_000))),
+            shipping=shipping,
+            shipping_discount=random.choice((_NOTHING, min(shipping, self._amount(2_000)))),
             tip=random.choice((_NOTHING, _NOTHING, self._amount(500))),
+            tip_line=random.random() < 0.5,
             duties=random.choice((_NOTHING, self._amount(900))),
             tax=Tax(Decimal(random.choice(("0", "0.19", "0.081"))), included=random.random() < 0.5),
             buyer=random.choice(
@@ -118,7 +120,7 @@ class ShopifyTrial:
     def change(self, order: Order) -> None:
         what = self.random.choice(("edit", "refund", "refund", "refund", "capture", "nothing"))
         is_paid = order.display_financial_status in {"PAID", "PARTIALLY_REFUNDED"}
-        left = [str(line.sku) for line in order.line_items if line.current_quantity]
+        left = [line.sku or line.title for line in order.line_items if line.current_quantity]
         if what == "edit" and left:
             added = [self._line(100 + len(order.line_items))] if self.random.random() < 0.5 else []
             self.site.shop.orders.edit(order, *added, removed={left[0]: 1})

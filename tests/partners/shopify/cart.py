@@ -16,7 +16,7 @@ from tests.partners.shopify.order_lines import (
     PricingPercentageValue,
     ShippingLine,
 )
-from tests.partners.shopify.orders import Order
+from tests.partners.shopify.orders import NO_TAX, Order
 from tests.partners.shopify.records import Records
 
 
@@ -34,11 +34,28 @@ def add_lines(records: Records, order: Order, lines: Sequence[Line]) -> list[Lin
     return added
 
 
-def add_shipping(records: Records, order: Order, price: Decimal) -> None:
+def add_tip(records: Records, order: Order) -> None:
+    """Add the line of the order's tip, which nothing but its name distinguishes."""
+    price = order.tip
+    tip = LineItem(
+        currencies=order.currencies,
+        tax=NO_TAX,
+        title="Tip",
+        quantity=1,
+        original_unit_price_set=price,
+        requires_shipping=False,
+    )
+    order.line_items.append(records.add(tip))
+
+
+def add_shipping(records: Records, order: Order, price: Decimal, discount: Decimal) -> None:
     bag, none = order.currencies.bag(price), order.currencies.bag(0)
     line = ShippingLine(
         currencies=order.currencies, tax=order.tax, title="Standard", original_price_set=bag, refunded=none
     )
+    if discount:
+        application = _apply(order, Discount("code", "SHIP", amount=discount), "line")
+        line.discount_allocations.append(DiscountAllocation(order.currencies.bag(discount).off(bag), application))
     order.shipping_lines.append(records.add(line))
 
 

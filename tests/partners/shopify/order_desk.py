@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, Literal
 
-from tests.partners.shopify.cart import add_discount, add_lines, add_shipping
+from tests.partners.shopify.cart import add_discount, add_lines, add_shipping, add_tip
 from tests.partners.shopify.catalog import InventoryLevel, Location, ProductVariant
 from tests.partners.shopify.customers import Customer
 from tests.partners.shopify.fulfillments import OPEN, FulfillmentOrder, FulfillmentOrderLineItem
@@ -40,7 +40,9 @@ class OrderDesk:
         customer: Customer | None = None,
         discount: Discount | None = None,
         shipping: Decimal = _NOTHING,
+        shipping_discount: Decimal = _NOTHING,
         tip: Decimal = _NOTHING,
+        tip_line: bool = False,
         duties: Decimal = _NOTHING,
         fees: Decimal = _NOTHING,
         tax: Tax = NO_TAX,
@@ -54,6 +56,7 @@ class OrderDesk:
 
         Args:
             buyer: The currency in which the buyer pays, and what one unit of the shop's currency is in it.
+            tip_line: Whether the tip has a line, too.
             gift_card: What is paid with a gift card, in the shop's currency.
             age: How long ago it was placed.
             fields: Of `Order`, such as the ``email`` and the ``shipping_address`` of a guest.
@@ -72,9 +75,11 @@ class OrderDesk:
             **{"email": customer.email if customer else None, **fields},
         )
         add_lines(self._records, order, lines)
-        add_shipping(self._records, order, shipping)
+        add_shipping(self._records, order, shipping, shipping_discount)
         if discount:
             add_discount(order, discount)
+        if tip_line:
+            add_tip(self._records, order)
         order.original_total_price_set = order.total_price_set
         self._pay(order, gift_card, paid=paid)
         self._assign(order, order.line_items)

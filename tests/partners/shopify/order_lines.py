@@ -163,6 +163,10 @@ class LineItem(Record):
         return not self.is_gift_card
 
     @property
+    def is_tip(self) -> bool:
+        return self.variant is None and self.title == "Tip"
+
+    @property
     def original_total_set(self) -> MoneyBag:
         return self.original_unit_price_set.times(self.quantity)
 
@@ -218,15 +222,16 @@ class ShippingLine(Record):
 
     @property
     def discounted_price_set(self) -> MoneyBag:
-        return self.original_price_set
+        taken = self.currencies.total(one.allocated_amount_set for one in self.discount_allocations)
+        return self.original_price_set - taken
 
     @property
     def current_discounted_price_set(self) -> MoneyBag:
-        return self.original_price_set - self.refunded
+        return self.discounted_price_set - self.refunded
 
     @property
     def tax_lines(self) -> list[TaxLine]:
-        return self.tax.lines(self.original_price_set)
+        return self.tax.lines(self.discounted_price_set)
 
     @property
     def tax_total(self) -> MoneyBag:

@@ -110,7 +110,8 @@ class Order(Record):
 
     @property
     def subtotal_price_set(self) -> MoneyBag:
-        return self.currencies.total(line.price for line in self.line_items)
+        """Without tips and shipping."""
+        return self.currencies.total(line.price for line in self.line_items if not line.is_tip)
 
     @property
     def total_discounts_set(self) -> MoneyBag:
@@ -118,7 +119,8 @@ class Order(Record):
 
     @property
     def total_shipping_price_set(self) -> MoneyBag:
-        return self.currencies.total(line.discounted_price_set for line in self.shipping_lines)
+        """Before discounts and returns."""
+        return self.currencies.total(line.original_price_set for line in self.shipping_lines)
 
     @property
     def total_tip_received_set(self) -> MoneyBag:
@@ -135,7 +137,8 @@ class Order(Record):
 
     @property
     def total_price_set(self) -> MoneyBag:
-        net = self.subtotal_price_set + self.total_shipping_price_set + self.tip + self._extra
+        shipping = self.currencies.total(line.discounted_price_set for line in self.shipping_lines)
+        net = self.subtotal_price_set + shipping + self.tip + self._extra
         return net if self.taxes_included else net + self.total_tax_set
 
     @property
@@ -167,7 +170,8 @@ class Order(Record):
 
     @property
     def current_subtotal_price_set(self) -> MoneyBag:
-        return self.currencies.total(line.part(line.price, line.current_quantity) for line in self.line_items)
+        left = (line for line in self.line_items if not line.is_tip)
+        return self.currencies.total(line.part(line.price, line.current_quantity) for line in left)
 
     @property
     def current_total_discounts_set(self) -> MoneyBag:
@@ -194,6 +198,7 @@ class Order(Record):
     @property
     def current_total_price_set(self) -> MoneyBag:
         net = self.current_subtotal_price_set + self.current_shipping_price_set + self.tip
+        net -= self.currencies.total(line.part(line.price, line.removed) for line in self.line_items if line.is_tip)
         net += self.currencies.total(one for one in (self.current_total_duties_set, self.fees) if one)
         return net if self.taxes_included else net + self.current_total_tax_set
 
@@ -252,7 +257,8 @@ class Order(Record):
         ]
 
     def line(self, sku: str) -> LineItem:
-        return next(line for line in self.line_items if line.sku == sku)
+        """The line with a SKU, or without one and with this title."""
+        return next(line for line in self.line_items if (line.sku or line.title) == sku)
 
 
 NO_TAX = Tax(Decimal(0), included=False)

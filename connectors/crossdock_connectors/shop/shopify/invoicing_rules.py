@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
@@ -66,8 +66,10 @@ SETTLED = "settled"
 """The member of a row which says whether all of its money has been paid, or could not be."""
 
 
-def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
+def rows_of_refunds(order: Any, currency: Literal["shop", "presentment"], *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note.
+
+    Nor is there one of a refund that is nothing in the *currency* of the invoices.
 
     A refund whose money is on its way is due when it has arrived.
     """
@@ -76,7 +78,7 @@ def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
     for refund in refunds if isinstance(refunds, list) else ():
         gid = at_path(refund, "id")
         key = f"{CREDIT_NOTE}-{number_in_gid(gid)}" if isinstance(gid, str) else None
-        amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
+        amount = at_path(refund, f"totalRefundedSet.{currency}Money.amount")
         row, settled = refund if isinstance(refund, dict) else {}, is_refund_settled(refund)
         is_due = due and settled and not _is_zero(amount)
         yield {**row, "key": key, "order": own, "test": own.get("test"), "due": is_due, SETTLED: settled}

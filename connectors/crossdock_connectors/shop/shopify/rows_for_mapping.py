@@ -68,7 +68,7 @@ class ShopifyRows:
             yield with_members(with_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
-                yield from rows_of_refunds(order, due=self._is_due(order))
+                yield from rows_of_refunds(order, self._settings.currency, due=self._is_due(order))
 
     def _is_due(self, order: Any) -> bool:
         return is_invoice_due(order, self._settings.invoices)

@@ -23,6 +23,7 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 Currency = Literal["shop", "presentment"]
 _NOTHING = Decimal(0)
+_TIP = "Tip"
 _OF_LINES: tuple[ChargeKind, ...] = ("shipping", "tax", "duty")
 """The charges of a refund that its lines explain."""
 
@@ -54,14 +55,12 @@ class Amounts:
 def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
-    subtotal = amounts.read_amount(order, "/currentSubtotalPriceSet")
     items = _items(order, quantities, amounts, settings)
-    _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": subtotal - _sum_of_items(items),
+        "discount": _discount(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
-        "tip": amounts.read_amount(order, "/totalTipReceivedSet"),
+        "tip": _tip_without_line(order, amounts),
         "duty": amounts.read_amount_or_zero(order, "/currentTotalDutiesSet"),
         "fee": amounts.read_amount_or_zero(order, "/currentTotalAdditionalFeesSet"),
     }
@@ -87,7 +86,7 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     is_whole = all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems"))
     back = [sale_of_refund(refund, order, amounts, settings) for refund in refunds]
     if is_whole:
-        sale = _as_placed(order, quantities, amounts, settings)
+        sale = _as_placed(order, quantities, back, amounts, settings)
     else:
         sale = _before_refunds(order, quantities, back, amounts, settings)
     settled = [sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict))]
@@ -122,19 +121,24 @@ def _before_refunds(
     return Sale(amounts.currency, items, total, charges)
 
 
-def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings) -> Sale:
+def _as_placed(
+    order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
+) -> Sale:
     items = _items(order, quantities, amounts, settings)
-    subtotal = amounts.read_amount(order, "/subtotalPriceSet")
-    _check_discount(order, quantities, amounts, _sum_of_items(items) - subtotal)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": subtotal - _sum_of_items(items),
+        "discount": _discount(order, quantities, amounts, items, "/subtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
-        "tip": amounts.read_amount(order, "/totalTipReceivedSet"),
+        "tip": _tip_without_line(order, amounts),
         "duty": amounts.read_amount_or_zero(order, "/originalTotalDutiesSet"),
         "fee": amounts.read_amount_or_zero(order, "/originalTotalAdditionalFeesSet"),
     }
-    return Sale(amounts.currency, items, amounts.read_amount(order, "/totalPriceSet"), charges)
+    sale = Sale(amounts.currency, items, amounts.read_amount(order, "/totalPriceSet"), charges)
+    # totalShippingPriceSet is the price before discounts, unlike the current one
+    discounted = amounts.read_amount(order, "/currentShippingPriceSet") - sum(each.charges["shipping"] for each in back)
+    if sale.difference and sale.difference == discounted - charges["shipping"]:
+        return structs.replace(sale, charges={**charges, "shipping": discounted})
+    return sale
 
 
 def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
@@ -209,7 +213,18 @@ def _sold_item(line: JsonAccess, units: int, amounts: Amounts, settings: Shopify
 
 
 def _charge_kind(line: JsonAccess) -> ChargeKind:
-    return "gift_card" if line.at("/isGiftCard", bool) else "custom_item"
+    return "gift_card" if line.at("/isGiftCard", bool) else "tip" if _is_tip(line) else "custom_item"
+
+
+def _is_tip(line: JsonAccess) -> bool:
+    """Return whether a line is a tip. Shopify shows it by its name alone (github.com/microsoft/BCApps/issues/6811)."""
+    return line.at("/name", str) == _TIP and line.at("/variant", dict, default=None) is None
+
+
+def _tip_without_line(order: JsonAccess, amounts: Amounts) -> Decimal:
+    lines = [line for line in order.each("/lineItems") if _is_tip(line)]
+    in_lines = sum(line.at("/quantity", int) * amounts.read_amount(line, "/originalUnitPriceSet") for line in lines)
+    return max(amounts.read_amount(order, "/totalTipReceivedSet") - in_lines, _NOTHING)
 
 
 def _sum_of_items(items: Iterable[SoldItem]) -> Decimal:
@@ -221,17 +236,25 @@ def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
     return _NOTHING if order.at("/taxesIncluded", bool) else amounts.read_amount(order, pointer)
 
 
-def _check_discount(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, discount: Decimal) -> None:
-    """Compare the subtotal with the discounts of lines. The share of a line with some units left may be rounded."""
+def _discount(
+    order: JsonAccess, quantities: dict[str, int], amounts: Amounts, items: tuple[SoldItem, ...], pointer: str
+) -> Decimal:
+    """Return the discount that the subtotal means, which may be without tips, after a comparison with those of lines.
+
+    The share of a line with some units left may be rounded.
+    """
     expected, tolerance = _NOTHING, _NOTHING
     for line in order.each("/lineItems"):
         whole, left = line.at("/quantity", int), quantities[line.at("/id", str)]
         own = amounts.sum(line.each("/discountAllocations"), "/allocatedAmountSet")
         expected += own * left / whole if whole else _NOTHING
         tolerance += amounts.unit if own and left not in {0, whole} else _NOTHING
-    if abs(discount - expected) > tolerance:
-        message = f"means a discount of {discount}, but those of the lines are {expected} {amounts.currency}"
-        raise RecordError("bad_value", message, pointer="/subtotalPriceSet")
+    discount = _sum_of_items(items) - amounts.read_amount(order, pointer)
+    for found in (discount, discount - _sum_of_items(item for item in items if item.kind == "tip")):
+        if abs(found - expected) <= tolerance:
+            return -found
+    message = f"means a discount of {discount}, but those of the lines are {expected} {amounts.currency}"
+    raise RecordError("bad_value", message, pointer="/subtotalPriceSet")
 
 
 def _whole_list(refund: JsonAccess, name: str) -> list[JsonAccess]:

@@ -134,6 +134,35 @@ def test_returned_units_that_were_never_paid_are_on_no_invoice(deposit: int, uni
     assert sum(booked(site).values()) == left
 
 
+def test_a_discount_of_shipping_is_taken_off_its_price() -> None:
+    """Shopify documents ``totalShippingPriceSet`` as the price before discounts and returns."""
+    site = Site()
+    terms: dict[str, Any] = {"shipping": Decimal(7), "shipping_discount": Decimal(7), "email": "buyer@example.com"}
+    order = site.shop.orders.place(Line(site.lamp, 2), **terms)
+    assert order.total_shipping_price_set.shop_money.amount == 7
+    assert list(booked(site).values()) == [Decimal("99.80")]
+    site.shop.orders.refund(order, {"LAMP": 1})
+    assert sorted(booked(site).values()) == [Decimal("-49.90"), Decimal("99.80")]
+
+
+@pytest.mark.parametrize("in_subtotal", [True, False])
+def test_a_tip_with_a_line_is_charged_once_and_paid_back_once(*, in_subtotal: bool) -> None:
+    """Whether the subtotal has it or not; nothing but its name distinguishes the line."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 1), tip=Decimal(5), tip_line=True, email="buyer@example.com")
+    refund = site.shop.orders.refund(order, {"Tip": 1})
+    [invoice, note] = read_stream(site, "invoices").records
+    more = Decimal(5) if in_subtotal else Decimal(0)
+    record = changed(invoice.record, subtotalPriceSet=bag(str(Decimal("49.90") + more)))
+    sale = charged_sale(record, Amounts(record, "shop"), OWN)
+    assert (sale.total, sale.difference, sum(sale.charges.values())) == (Decimal("54.90"), 0, 0)
+    assert [(item.kind, item.amount) for item in sale.items if item.product is None] == [("tip", 5)]
+    assert note.record.key == f"credit-note-{refund.legacy_resource_id}"
+    assert [(line["productId"].key, line["unitPrice"]) for line in dict(note.members or {})["items"]] == [
+        ("charge-tip", 5)
+    ]
+
+
 def test_a_credit_note_of_a_cancelled_fulfillment_has_its_invoice() -> None:
     """The order is unfulfilled again, but its invoice may have been written when it was shipped."""
     site = Site()

@@ -162,6 +162,7 @@ class OrderDesk:
         restock: Location | None = None,
         shipping: Decimal = _NOTHING,
         less: Decimal | Literal["all"] = _NOTHING,
+        unpaid: Decimal = _NOTHING,
         duties: Decimal = _NOTHING,
         status: str = "SUCCESS",
         note: str | None = None,
@@ -174,6 +175,8 @@ class OrderDesk:
         Args:
             less: What is kept back, in the shop's currency; an adjustment shows it. If it is all, no money moves. What
                 is paid beyond the lines is negative.
+            unpaid: What of the units was never paid, in the shop's currency: it is not paid back, and no adjustment
+                shows it.
             status: That of the payment; `settle` changes it.
         """
         currencies, records = order.currencies, self._records
@@ -197,6 +200,7 @@ class OrderDesk:
                 records.add(OrderAdjustment(amount_set=kept, tax_amount_set=currencies.bag(0)))
             )
             amount -= kept
+        amount -= currencies.bag(unpaid)
         if less != "all":
             paid = self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0], status=status)
             refund.transactions.append(paid)

@@ -17,6 +17,7 @@ _UNPAID = frozenset({"AUTHORIZED", "EXPIRED", "PARTIALLY_PAID", "PENDING", "VOID
 _WITHOUT_PAYMENT = frozenset({"EXPIRED", "VOIDED"})
 _OF_ORDER = (
     "id", "test", "email", "customer", "currencyCode", "presentmentCurrencyCode", "taxesIncluded",
+    "edited", "totalPriceSet", "totalReceivedSet",
 )  # fmt: skip
 
 

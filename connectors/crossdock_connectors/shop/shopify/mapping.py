@@ -17,7 +17,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import ShippingAddress, Tracking
-from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, TextReader
 from crossdock_connectors.shop.record_values import (
     customer_reference,
@@ -79,7 +79,9 @@ def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     amounts = Amounts(record, settings.currency)
     sale = sales.current_sale(record, amounts, settings)
-    progress = settings.progress == "shop"
+    progress, to_ship = settings.progress == "shop", _lines_to_ship(record)
+    if any(line.at("/currentQuantity", int) and sales.product_of_line(line, settings) is None for line in to_ship):
+        record.count("item to ship without a product")
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
@@ -107,7 +109,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
-    sale = sales.sale_of_refund(record, placed, amounts, settings)
+    sale = sales.credited_sale(record, placed, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,
@@ -150,7 +152,14 @@ def _customer(placed: JsonAccess, settings: ShopifySettings) -> Reference:
 def _status(record: Record, settings: ShopifySettings) -> str:
     if record.at("/cancelledAt", str, default=None) is not None:
         return settings.all_statuses["CANCELLED"]
+    left = [line.at("/currentQuantity", int) for line in _lines_to_ship(record)]
+    if left and not any(left) and record.at("/displayFulfillmentStatus", str) == "UNFULFILLED":
+        return settings.all_statuses["CANCELLED"]  # all of it was paid back or removed, and nothing of it ships
     return mapped_status(record, "/displayFulfillmentStatus", settings.all_statuses)
+
+
+def _lines_to_ship(record: Record) -> list[JsonElement]:
+    return [line for line in record.each("/lineItems") if line.at("/requiresShipping", bool, default=False)]
 
 
 def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
@@ -181,6 +190,6 @@ def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddr
     )
     phone = texts.read_uncut_text(record, "/shippingAddress/phone") or texts.read_uncut_text(record, "/phone")
     address = texts.order_address("/shippingAddress", next(filter(None, named), None), phone)
-    if address is None and any(line.at("/requiresShipping", bool, default=False) for line in record.each("/lineItems")):
+    if address is None and _lines_to_ship(record):
         record.count("order to ship without an address")
     return address

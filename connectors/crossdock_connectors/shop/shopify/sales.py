@@ -85,24 +85,33 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     }
     is_whole = all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems"))
     back = [sale_of_refund(refund, order, amounts, settings) for refund in refunds]
-    if is_whole:
-        sale = _as_placed(order, quantities, back, amounts, settings)
-    else:
-        sale = _before_refunds(order, quantities, back, amounts, settings)
     settled = [sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict))]
-    beyond = [_amount_refunded_beyond_lines(sold) for sold in settled]
-    unpaid = sale.total - amounts.read_amount(order, "/totalReceivedSet") if settled else _NOTHING
-    never_paid = min(unpaid, -sum(min(each, _NOTHING) for each in beyond))
-    overpaid = min(-unpaid, sum(max(each, _NOTHING) for each in beyond))
     if is_whole and not order.at("/edited", bool):
-        overpaid = _NOTHING
-    charge = max(overpaid, _NOTHING) - max(never_paid, _NOTHING)
+        sale = _as_placed(order, quantities, back, amounts, settings)
+        charge = -min(
+            _unpaid_amount(order, amounts), sum((max(each.difference, _NOTHING) for each in settled), _NOTHING)
+        )
+    else:
+        sale = (
+            _as_placed(order, quantities, back, amounts, settings)
+            if is_whole
+            else _before_refunds(order, quantities, back, amounts, settings)
+        )
+        overpaid = amounts.read_amount(order, "/totalReceivedSet") - sale.total
+        charge = max(min(overpaid, sum(map(_amount_refunded_beyond_lines, settled), _NOTHING)), _NOTHING)
     return structs.replace(sale, total=sale.total + charge, charges={**sale.charges, "refund": charge})
 
 
+def _unpaid_amount(order: JsonAccess, amounts: Amounts) -> Decimal:
+    """Return what of an order was never paid, as after a deposit."""
+    unpaid = amounts.read_amount(order, "/totalPriceSet") - amounts.read_amount(order, "/totalReceivedSet")
+    return max(unpaid, _NOTHING)
+
+
 def _amount_refunded_beyond_lines(refund: Sale) -> Decimal:
-    """Return what *refund* has paid back beyond its units, shipping, tax and duties; negative if it was less."""
-    return _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES) - refund.total
+    """Return what *refund* has paid back beyond its units, shipping, tax and duties."""
+    lines = _sum_of_items(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
+    return max(lines - refund.total, _NOTHING)
 
 
 def _before_refunds(
@@ -139,6 +148,14 @@ def _as_placed(
     if sale.difference and sale.difference == discounted - charges["shipping"]:
         return structs.replace(sale, charges={**charges, "shipping": discounted})
     return sale
+
+
+def credited_sale(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+    """Return a refund as `sale_of_refund` does, with a charge for returned units that were never paid."""
+    sale = sale_of_refund(refund, order, amounts, settings)
+    if order.at("/edited", bool) or not _NOTHING < sale.difference <= _unpaid_amount(order, amounts):
+        return sale
+    return structs.replace(sale, charges={**sale.charges, "refund": sale.charges["refund"] + sale.difference})
 
 
 def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:

@@ -82,14 +82,17 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
 
 
 def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
-    """Map an order. Refunds do not change its lines."""
+    """Map what is left of an order."""
     amounts = Amounts.of_order(record, settings)
+    sale = sales.sale_after_refunds(record, amounts, settings)
+    if _is_to_ship(record) and any(item.product is None and item.quantity for item in sale.items):
+        record.count("item to ship without a product")
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of_sale(record, sales.charged_sale(record, amounts, settings), "/total", settings),
+        items=lines_of_sale(record, sale, "/total", settings),
         placed_at=record.instant("/date_created_gmt", timezone="UTC"),
-        status=mapped_status(record, "/status", settings.all_statuses) if settings.progress == "shop" else None,
+        status=_status(record, settings) if settings.progress == "shop" else None,
         shipping_address=_shipping_address(record, settings),
     )
 
@@ -130,6 +133,17 @@ def inventory_lot(record: Record, settings: WooCommerceSettings) -> InventoryLot
     )
 
 
+def _status(record: Record, settings: WooCommerceSettings) -> str:
+    """Return the status of an order: one that was paid back as a whole, and never completed, is cancelled."""
+    found = mapped_status(record, "/status", settings.all_statuses)
+    if record.at("/date_completed_gmt", str, default=None) is not None or not record.each("/refunds"):
+        return found
+    returned, lines = sales.returned_units(record), record.each("/line_items")
+    is_left = any(line.decimal("/quantity") > returned[line.at("/id", int)] for line in lines)
+    is_given_up = not is_left or ("refunded" == record.at("/status", str) not in settings.statuses)
+    return settings.all_statuses["cancelled"] if is_given_up else found
+
+
 def _customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     account = placed.at("/customer_id", int)
     email, number = text_or_none(placed, "/billing/email"), str(placed.at("/id", int))
@@ -154,8 +168,10 @@ def _shipping_address(record: Record, settings: WooCommerceSettings) -> Shipping
     )
     phone = texts.read_uncut_text(record, "/shipping/phone") or texts.read_uncut_text(record, "/billing/phone")
     address = texts.order_address("/shipping", next(filter(None, named), None), phone)
-    if address is None and any(
-        text_or_none(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines")
-    ):
+    if address is None and _is_to_ship(record):
         record.count("order to ship without an address")
     return address
+
+
+def _is_to_ship(record: Record) -> bool:
+    return any(text_or_none(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines"))

@@ -5,6 +5,7 @@ Amounts of lines exclude tax, even if prices include it, and may have more decim
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -12,6 +13,7 @@ from msgspec import Struct, structs
 
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
@@ -24,6 +26,7 @@ _CURRENCY_ADVICE = (
 )
 _SUMS = ("total", "total_tax", "cart_tax", "discount_total", "discount_tax", "shipping_total", "shipping_tax")
 _LINES = ("line_items", "shipping_lines", "fee_lines")
+_REFUNDED = "_refunded_item_id"
 _COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
 
 
@@ -113,6 +116,50 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     return sale
 
 
+def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+    """Return what is left of an order: without units that came back, which nobody ships, and without their money."""
+    sale, refunds = charged_sale(order, amounts, settings), order.each("/refunds")
+    if not refunds:
+        return sale
+    returned, items, worth = returned_units(order), list[SoldItem](), _NOTHING
+    for line in order.each("/line_items"):
+        whole = _item(line, amounts.read_amount(line, "/subtotal"), settings)
+        if not whole.quantity:
+            continue  # its amount is a charge
+        left = max(whole.quantity - returned[line.at("/id", int)], _NOTHING)
+        items.append(
+            structs.replace(whole, quantity=left, amount=_rounded(whole.amount * left / whole.quantity, amounts.unit))
+        )
+        worth += whole.amount - items[-1].amount
+    back = amounts.sum(refunds, "/amount")
+    return Sale(sale.currency, tuple(items), sale.total - back, {**sale.charges, "refund": worth - back}, sale.rounding)
+
+
+def returned_units(order: Record) -> defaultdict[int, Decimal]:
+    """Return the units that refunds took back of each line of an order, by the line's id.
+
+    A refund names the line in its metadata; of a plugin that does not, the first line of the same product counts.
+    """
+    lines, found = order.each("/line_items"), defaultdict[int, Decimal](Decimal)
+    for refund in order.each("/refunds"):
+        for item in objects_in_list(refund, "/line_items"):
+            named = [
+                str(at_path(each, "value"))
+                for each in item.at("/meta_data", list, default=())
+                if at_path(each, "key") == _REFUNDED
+            ]
+            for line in lines:
+                number = line.at("/id", int)
+                if named == [str(number)] if named else _product_ids(line) == _product_ids(item):
+                    found[number] += abs(item.decimal("/quantity"))
+                    break
+    return found
+
+
+def _product_ids(line: JsonAccess) -> tuple[int, int]:
+    return line.at("/product_id", int, default=0), line.at("/variation_id", int, default=0)
+
+
 def sale_less_refunds(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     sale, back = charged_sale(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
@@ -144,7 +191,8 @@ def _items_with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
 
 def _product(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
     """Return the product of a line; None if it never had one, or was deleted: WooCommerce then has null for its SKU."""
-    number = line.at("/variation_id", int, default=0) or line.at("/product_id", int, default=0)
+    product, variation = _product_ids(line)
+    number = variation or product
     if not number or line.at("/sku", str, default=None) is None:
         return None
     return product_reference(settings, str(number), text_or_none(line, "/sku"), line.place("/sku"))

@@ -34,7 +34,7 @@ def record(item: Any, key: str = "1") -> Record:
 
 def line(subtotal: str, total: str | None = None, quantity: Any = 1, **more: Any) -> dict[str, Any]:
     amounts = {"subtotal": subtotal, "total": subtotal if total is None else total, "total_tax": "0.00"}
-    return {"product_id": 5, "variation_id": 0, "sku": "LAMP", "quantity": quantity, **amounts, **more}
+    return {"id": 1, "product_id": 5, "variation_id": 0, "sku": "LAMP", "quantity": quantity, **amounts, **more}
 
 
 def order(*lines: dict[str, Any], total: str, **more: Any) -> dict[str, Any]:
@@ -178,6 +178,58 @@ def test_an_amount_without_units_is_a_charge() -> None:
     """A merchant may enter an amount for no units; it is not lost."""
     draft = mapping.order(record(order(line("10.00"), line("4.00", quantity=0), total="14.00")), settings())
     assert charges(draft.items) == {"5": Decimal(10), "charge-custom_item": Decimal(4)}
+
+
+def a_refund(*lines: tuple[int, str, int], amount: str, named: bool = True) -> dict[str, Any]:
+    """A refund of units by the ids of their lines."""
+    items = [
+        line("0", f"-{worth}", -units, id=90 + number, product_id=number)
+        | ({"meta_data": [{"id": 1, "key": "_refunded_item_id", "value": str(number)}]} if named else {})
+        for number, worth, units in lines
+    ]
+    return {"id": 9, "amount": amount, "line_items": items}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by the line", "by the product"])
+def test_an_order_is_what_refunds_have_left_of_it(named: bool) -> None:
+    """Its units are those to ship, and its sum is what was not paid back; an amount without units is a charge."""
+    lines = [line("10.00", quantity=3, id=1, product_id=1), line("5.00", id=2, product_id=2)]
+    refunds = [a_refund((1, "6.67", 2), (2, "5.00", 1), amount="11.67", named=named), a_refund(amount="1.00")]
+    draft = mapping.order(record(order(*lines, total="15.00", refunds=refunds)), settings())
+    assert [(item.product_id.key, item.quantity) for item in draft.items] == [("1", 1), ("charge-refund", 1)]
+    assert sum(charges(draft.items).values()) == Decimal("2.33")
+    assert draft.status == "processing"
+
+
+@pytest.mark.parametrize(
+    ("status", "refunds", "completed", "expected"),
+    [
+        ("processing", [a_refund((1, "10.00", 1), amount="10.00")], None, "cancelled"),
+        ("refunded", [a_refund(amount="10.00")], None, "cancelled"),
+        ("refunded", [a_refund((1, "10.00", 1), amount="10.00")], "2026-03-02T12:00:00", "closed"),
+        ("completed", [a_refund((1, "10.00", 1), amount="10.00")], "2026-03-02T12:00:00", "shipped"),
+    ],
+)
+def test_an_order_of_which_nothing_is_left_to_ship_is_cancelled(
+    status: str, refunds: list[dict[str, Any]], completed: str | None, expected: str
+) -> None:
+    """One that was completed keeps its status: its goods came back after they were shipped."""
+    shown = order(line("10.00"), total="10.00", status=status, refunds=refunds, date_completed_gmt=completed)
+    assert mapping.order(record(shown), settings()).status == expected
+
+
+def test_a_status_of_the_settings_holds_for_refunded_orders() -> None:
+    """Whoever gives it a meaning of his own keeps it."""
+    shown = order(line("10.00"), total="10.00", status="refunded", refunds=[a_refund(amount="10.00")])
+    assert mapping.order(record(shown), settings(statuses={"refunded": "returned"})).status == "returned"
+
+
+def test_an_item_to_ship_without_a_product_is_counted() -> None:
+    """Streams that send orders on leave it out, since it has the product of a charge."""
+    sold = order(line("10.00", sku=None), total="12.00", shipping_lines=[{"method_id": "flat_rate", "total": "2.00"}])
+    tried = record(sold)
+    mapping.order(tried, settings())
+    assert tried.parts["item to ship without a product"] == 1
 
 
 def test_a_deleted_product_is_an_item_without_a_product() -> None:

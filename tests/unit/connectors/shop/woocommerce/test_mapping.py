@@ -196,7 +196,8 @@ def test_an_order_is_what_refunds_have_left_of_it(named: bool) -> None:
     lines = [line("10.00", quantity=3, id=1, product_id=1), line("5.00", id=2, product_id=2)]
     refunds = [a_refund((1, "6.67", 2), (2, "5.00", 1), amount="11.67", named=named), a_refund(amount="1.00")]
     draft = mapping.order(record(order(*lines, total="15.00", refunds=refunds)), settings())
-    assert [(item.product_id.key, item.quantity) for item in draft.items] == [("1", 1), ("charge-refund", 1)]
+    assert [item.quantity for item in draft.items] == [Decimal(1), Decimal(1)]
+    assert list(charges(draft.items)) == ["1", "charge-refund"]
     assert sum(charges(draft.items).values()) == Decimal("2.33")
     assert draft.status == "processing"
 

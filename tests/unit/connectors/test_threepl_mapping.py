@@ -71,6 +71,21 @@ def test_amazon_spells_a_status_in_two_ways(status: str) -> None:
     assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["status"] == "shipped_short"
 
 
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [({"unfulfillableQuantity": 1}, "shipped_short"), ({"cancelledQuantity": 2}, "shipped_short"), ({}, "shipped")],
+)
+def test_a_complete_order_of_amazon_may_lack_units(lost: dict[str, int], expected: str) -> None:
+    """Amazon's tutorial "Track a partially fulfilled order" shows the status Complete beside unfulfillable units."""
+    shipment = {"fulfillmentShipmentStatus": "SHIPPED", "fulfillmentShipmentPackage": []}
+    items = [{"sellerSku": "LAMP", "quantity": 3, "cancelledQuantity": 0, "unfulfillableQuantity": 0, **lost}]
+    order = {"fulfillmentOrder": {"fulfillmentOrderStatus": "Complete"}, "fulfillmentShipments": [shipment]}
+    progress = amazon.order_progress(
+        record({**order, "fulfillmentOrderItems": items}), AmazonMcfSettings.known_statuses
+    )
+    assert progress["status"] == expected
+
+
 def test_an_unknown_status_is_refused() -> None:
     """The reason names the place, and not the value."""
     with pytest.raises(RecordError, match="not in the setting statuses") as caught:

@@ -21,7 +21,8 @@ from crossdock_connectors.threepl.record_values import (
 )
 from crossdock_connectors.unread_record_parts import check_part_was_read
 
-_SHIPPED = frozenset(map(normalized_status, ("Complete", "CompletePartialled")))
+_SHORT = normalized_status("CompletePartialled")
+_SHIPPED = frozenset({normalized_status("Complete"), _SHORT})
 _FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))
 """Statuses after which an order no longer changes."""
 _SHIPMENTS = "/fulfillmentShipments"
@@ -66,13 +67,24 @@ def inventory_lot(
 
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
-    """Return status and parcels of an order, which may be sent in several shipments of several packages."""
+    """Return status and parcels of an order, which may be sent in several shipments of several packages.
+
+    Amazon's tutorial also calls an order complete of which units were unfulfillable: it was shipped short.
+    """
     check_part_was_read(record, _SHIPMENTS)
     status = mapped_status(record, _STATUS, statuses)
+    if normalized_status(record.at(_STATUS, str)) == "complete" and _lacks_units(record):
+        status = {normalized_status(theirs): ours for theirs, ours in statuses.items()}[_SHORT]
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")
     return {"status": status, "tracking": distinct_parcels(filter(None, found))}
+
+
+def _lacks_units(order: JsonAccess) -> bool:
+    lost = ("/cancelledQuantity", "/unfulfillableQuantity")
+    items = order.each("/fulfillmentOrderItems", default=())
+    return any(item.at(each, int, default=0) for item in items for each in lost)
 
 
 def is_order_finished(order: Any) -> bool:

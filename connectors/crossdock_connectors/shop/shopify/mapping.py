@@ -35,6 +35,7 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
 _ADDRESS = AddressFields("/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2")
+_NOTHING_SHIPPED = frozenset({"ON_HOLD", "OPEN", "SCHEDULED", "UNFULFILLED"})
 _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without options
 
 
@@ -153,7 +154,7 @@ def _status(record: Record, settings: ShopifySettings) -> str:
     if record.at("/cancelledAt", str, default=None) is not None:
         return settings.all_statuses["CANCELLED"]
     left = [line.at("/currentQuantity", int) for line in _lines_to_ship(record)]
-    if left and not any(left) and record.at("/displayFulfillmentStatus", str) == "UNFULFILLED":
+    if left and not any(left) and record.at("/displayFulfillmentStatus", str) in _NOTHING_SHIPPED:
         return settings.all_statuses["CANCELLED"]  # all of it was paid back or removed, and nothing of it ships
     return mapped_status(record, "/displayFulfillmentStatus", settings.all_statuses)
 

@@ -47,7 +47,7 @@ class ShopReader(ABC, Generic[S]):
     pure.
     """
 
-    mapping = 3
+    mapping = 4
     """Raised with every change of a mapping."""
     tells_deleted: bool
     """Whether the shop tells which customers and orders were deleted. Else those that exist are listed."""

@@ -51,7 +51,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
     def __init__(self, settings: AmazonMcfSettings) -> None:
         self.settings = settings
         self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = mapping_version_of(settings, MAPPED, 1)
+        self.mapping_version = mapping_version_of(settings, MAPPED, 2)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
         place = self.settings.marketplace

@@ -293,7 +293,8 @@ class Senders:
         return self._target.resources[intent.resource].endpoint.accepted
 
     def _expected_record(self, intent: Intent) -> ExpectedRecord:
-        return ExpectedRecord(intent.path, intent.target_id, self._external_id_after(intent))
+        deletes = intent.operation == "delete"
+        return ExpectedRecord(intent.path, intent.target_id, self._external_id_after(intent), deletes)
 
     def _expected_external_id(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""

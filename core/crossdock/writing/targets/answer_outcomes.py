@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_id_members import NameMembers
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, retry_after_s
 from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
@@ -18,13 +19,24 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Exp
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_paths import MISSING, escaped_pointer_part, find_at_pointer, find_list_at_pointer, is_pointer
+from crossdock.values.json_paths import (
+    MISSING,
+    at_path,
+    escaped_pointer_part,
+    find_at_pointer,
+    find_list_at_pointer,
+    is_pointer,
+)
 from crossdock.values.records import Reason
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
 _MULTI_STATUS = 207  # RFC 4918, 11.1
 _NO_CONTENT = 204
+_NOTHING_DONE = {  # members of answers that tell of nothing done by 0 or false
+    "update": re.compile(r"(n|num|rows?)?(affected|matched|updated|modified|changed)(rows?|records?|items?|count)?"),
+    "delete": re.compile(r"(n|num|rows?)?(affected|matched|deleted|removed|cancell?ed)(rows?|records?|items?|count)?"),
+}
 _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
@@ -109,11 +121,13 @@ class ExpectedRecord:
         path: The path of the request. The ``Location`` of a new record is directly below it.
         target_id: None if the target has not assigned one yet.
         name: Its external id at the target; None if it has none or it is unknown.
+        deletes: Whether the request deletes the record.
     """
 
     path: str = ""
     target_id: str | None = None
     name: str | None = None
+    deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,7 @@ class RecordShape:
         id_form: How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host.
         name: In a record, its external id.
         divided_name: How several members of a record hold it; `ApiTarget` sets it.
+        deleted: How a deleted record looks, as `TargetResource` declares it; `ApiTarget` sets it.
         record: In an answer about one record, that record.
         looked_up: The same in an answer to a look-up, if it is elsewhere than in an answer to a write.
         listed: In an answer to a look-up by external id, the list of records; an asterisk stands for each element of
@@ -150,6 +165,7 @@ class RecordShape:
     null_is_absent: bool = field(default=False, kw_only=True)
     no_content_is_absent: bool = field(default=False, kw_only=True)
     divided_name: NameMembers | None = field(default=None, kw_only=True)
+    deleted: Filter | None = field(default=None, kw_only=True)
     changed: str = "/updatedAt"
     ignored: frozenset[str] = frozenset()
 
@@ -369,7 +385,36 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
+    if (text := _text_of_nothing_done(body, record, subject, shape, judged=judged)) is not None:
+        return Outcome("in_doubt", f"answered success, but {text}", answer.status, reason="rejected")
     return _outcome_by_ids(answer, record, subject, shape)
+
+
+def _text_of_nothing_done(
+    body: Any, record: Any, subject: ExpectedRecord, shape: RecordShape, *, judged: bool
+) -> str | None:
+    """Return what in an answer of success to an update or delete says that nothing was done, or None."""
+    if subject.target_id is None:
+        return None
+    if subject.deletes and shape.deleted is not None and _has_any_member(record, shape.deleted):
+        return None if shape.deleted.json_predicate()(record) else "shows a record that is not deleted"
+    names = _NOTHING_DONE["delete" if subject.deletes else "update"]
+    is_own = not subject.deletes and shape.name_of(record) is not MISSING  # the members of a record that is shown
+    members = {} if judged or is_own else {**_as_object(record), **_as_object(body)}
+    told = (
+        name
+        for name, value in members.items()
+        if value in (False, 0) and names.fullmatch(re.sub(r"[\W_]", "", name).lower())
+    )
+    return next((f"{name} is {exact_json.dumps(members[name]).decode()}" for name in told), None)
+
+
+def _has_any_member(record: Any, condition: Filter) -> bool:
+    return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:

@@ -24,6 +24,7 @@ from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.values import exact_json
 
 pytestmark = pytest.mark.usefixtures("soon_probing")
 
@@ -290,6 +291,45 @@ def test_a_cancellation_that_only_seems_to_be_accepted_is_a_dead_letter(
         assert plain.sync(exit_code=1)["open"]["rejected"] == 1
         (listed,) = json.loads(plain.run("records", "list", "--json").stdout)
         assert f"answered success, but {told}" in listed["why"]
+
+
+def test_an_order_that_gets_another_name_is_created_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 3PL writes names in upper case, so that no look-up finds them: the create is in doubt, and not repeated."""
+    orders = some_orders(2)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP}) as plain:
+        answer = plain.partner.answer
+
+        def in_upper_case(request: PartnerRequest) -> PartnerAnswer:
+            if request.method == "POST":
+                body = {**request.json(), "reference": request.json()["reference"].upper()}
+                request = replace(request, body=exact_json.dumps(body))
+            return answer(request)
+
+        monkeypatch.setattr(plain.partner, "answer", in_upper_case)
+        plain.export(orders)
+        for _ in range(2):
+            plain.sync(exit_code=1)
+        assert plain.created() == Counter({f"WMS:{key}": 1 for key in orders})
+        listed = json.loads(plain.run("records", "list", "--state", "in-doubt", "--json").stdout)
+        assert {each["key"] for each in listed} == {*orders}
+
+
+def test_an_ignored_change_is_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 3PL answers 200 with the order as it was, and a look-up shows the same."""
+    orders = some_orders(3)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP}) as plain:
+        plain.export(orders)
+        plain.sync()
+        answer = plain.partner.answer
+
+        def ignored(request: PartnerRequest) -> PartnerAnswer:
+            return answer(replace(request, method="GET") if request.method == "PATCH" else request)
+
+        monkeypatch.setattr(plain.partner, "answer", ignored)
+        plain.export({**orders, "SO-001": [("0018", "3", "1.5")]})
+        assert plain.sync(exit_code=1)["open"]["rejected"] == 1
+        (listed,) = json.loads(plain.run("records", "list", "--json").stdout)
+        assert "answered success, but shows the old value of lines" in listed["why"]
 
 
 def test_an_order_that_comes_back_is_created_anew_or_refused(tmp_path: Path) -> None:

@@ -542,6 +542,26 @@ def test_a_success_that_tells_of_nothing_done_is_in_doubt(body: dict[str, Any], 
     assert answer_outcomes.outcome_of_write(told, written, shape).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [
+        ({"note": "old"}, "in_doubt"),
+        ({"note": "new"}, "delivered"),
+        ({"note": "NEW"}, "delivered"),
+        ({}, "delivered"),
+        ({"place": {"city": "A"}}, "in_doubt"),
+        ({"place": {"city": "A", "code": "1"}}, "delivered"),
+    ],
+    ids=str,
+)
+def test_a_success_that_shows_the_old_value_is_in_doubt(shown: dict[str, Any], kind: str) -> None:
+    """A value in another form, or none, says nothing."""
+    changes = {"note": ("old", "new"), "place": ({"city": "A"}, {"city": "A", "code": "1"})}
+    written = ExpectedRecord("/v1/things/7", target_id="7", name="wms:1", changes=changes)
+    told = Answer(200, {}, exact_json.dumps({"id": 7, "externalId": "wms:1", **shown}))
+    assert answer_outcomes.outcome_of_write(told, written).kind == kind
+
+
 def test_several_results_are_no_success_of_one() -> None:
     """One of them may be an error (RFC 4918, section 11.1)."""
     assert (created(ORDER, status=207).kind, created(ORDER, status=207, judged=True).kind) == ("in_doubt", "delivered")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
@@ -28,6 +29,7 @@ from crossdock.values.json_paths import (
     is_pointer,
 )
 from crossdock.values.records import Reason
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
@@ -70,7 +72,8 @@ class Outcome:
             only removed records have the name; ``unavailable``, the answer shows nothing; ``rejected``; ``throttled``;
             ``unauthorized``. Other values are for the engine alone.
         retry_after_s: The pause that the server asks for; None if it does not.
-        target_id: The id of a delivered record, if the answer names it.
+        target_id: The id of a delivered record, if the answer names it; of a create in doubt, the id of what was
+            created under another name, so that it is looked up and never sent again.
         reason: Why a record is rejected; of one in doubt, why it is unless a look-up shows that it was written.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         changed_at: When the record was last changed, as the target states it; None if it does not.
@@ -122,12 +125,14 @@ class ExpectedRecord:
         target_id: None if the target has not assigned one yet.
         name: Its external id at the target; None if it has none or it is unknown.
         deletes: Whether the request deletes the record.
+        changes: Of an update, the old and the new value of each member that it changes, and that answers show as sent.
     """
 
     path: str = ""
     target_id: str | None = None
     name: str | None = None
     deletes: bool = False
+    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +403,8 @@ def _text_of_nothing_done(
         return None
     if subject.deletes and shape.deleted is not None and _has_any_member(record, shape.deleted):
         return None if shape.deleted.json_predicate()(record) else "shows a record that is not deleted"
+    if (name := next((name for name in subject.changes if _shows_old_value(record, name, subject)), None)) is not None:
+        return f"shows the old value of {name}"
     names = _NOTHING_DONE["delete" if subject.deletes else "update"]
     is_own = not subject.deletes and shape.name_of(record) is not MISSING  # the members of a record that is shown
     members = {} if judged or is_own else {**_as_object(record), **_as_object(body)}
@@ -407,6 +414,13 @@ def _text_of_nothing_done(
         if value in (False, 0) and names.fullmatch(re.sub(r"[\W_]", "", name).lower())
     )
     return next((f"{name} is {exact_json.dumps(members[name]).decode()}" for name in told), None)
+
+
+def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
+    old, new = subject.changes[name]
+    if not isinstance(record, dict) or name not in record:
+        return False
+    return has_wanted_members(record[name], old) and not has_wanted_members(record[name], new)
 
 
 def _has_any_member(record: Any, condition: Filter) -> bool:
@@ -433,7 +447,8 @@ def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape:
             "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
         )
     if len(ids) > 1 or subject.name not in {None, _value_or_default(shape.name_of(record), subject.name)}:
-        return Outcome("in_doubt", "answered success for another record", answer.status)
+        created = min(ids) if subject.target_id is None else None
+        return Outcome("in_doubt", "answered success for another record", answer.status, target_id=created)
     return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
 
 

@@ -566,3 +566,40 @@ def test_a_list_may_lag_behind_a_record_that_was_fetched(nights: Nights, order_b
     assert nights.held == {"1": "v2", "2": "t2"}
     nights.night()
     assert (warned, nights.held["1"]) == ((False, "v2") if order_by else (True, "t1"))
+
+
+@pytest.mark.parametrize("on_gone", ["delete", "archive"])
+def test_a_removed_record_that_exists_again_without_a_new_mark_is_told(nights: Nights, on_gone: str) -> None:
+    """No list of changes shows it: each run warns until it is sent by its key."""
+    shop, hidden = nights.shop, list[int]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer | dict[str, Any]:
+        found = [item for item in shop.listed(request) if item["id"] not in hidden]
+        if request.path.startswith("/items/"):
+            return next(item for item in found if request.path == f"/items/{item['id']}")
+        return {"ids": [item["id"] for item in found]} if request.path == "/ids" else {"items": found}
+
+    shop.answering = answer
+    nights.begin(
+        {
+            **CHANGES,
+            "cursor": {"column": "changed", "as": "instant"},
+            "pagination": {"kind": "single_page"},
+            "fetch": {"path": "/items/{id}"},
+            "on_gone": on_gone,
+            "existing": {"path": "/ids", "records": "ids"},
+            "gone": {"at_most_percent": 50, "rows_within_percent": 90},
+        }
+    )
+    shop.items = items(range(8), nights.at())
+    nights.begin_to_remove()
+    shop.items += items([20], nights.at())  # the cursor passes the others
+    hidden.append(3)
+    assert "removed_exists" not in nights.night().stderr
+    hidden.clear()
+    for _ in range(2):
+        assert "1 record that was removed is listed as existing again, and not as changed" in nights.night().stderr
+    sent = nights.project.run("sync", "shop.list", "--key", "3")
+    assert sent.exit_code == 0, sent.stderr
+    assert nights.held == nights.truth
+    assert "removed_exists" not in nights.night().stderr

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,29 @@ def test_reports_may_be_compressed_and_have_warnings(tmp_path: Path) -> None:
         project.export("1,Name,", "2,Odd,")
         project.sync(1)
         assert project.listed("rejected") == {"2": "rejected: the name is odd"}
+
+
+@pytest.mark.parametrize("place", ["header", "body"])
+def test_refusals_on_a_page_that_is_not_read_are_in_doubt(tmp_path: Path, place: str) -> None:
+    """The answer with the refusals tells of a next page of them: no other record counts as accepted."""
+    with AmazonFeeds() as api:
+        file = api.file
+
+        def first_page(request: PartnerRequest) -> PartnerAnswer:
+            whole = file(request)
+            if request.method != "GET" or not isinstance(whole.body, bytes):
+                return whole
+            headers = {**whole.headers, "link": '</report?page=2>; rel="next"'} if place == "header" else whole.headers
+            report = json.loads(whole.body) | ({"pagination": {"nextToken": "x"}} if place == "body" else {})
+            return replace(whole, headers=headers, body=json.dumps(report).encode())
+
+        api.file = first_page  # type: ignore[method-assign]  # one fake of this test
+        api.refuse = lambda payload: "the name is odd" if "Odd" in str(payload) else None
+        project = BulkJobProject(tmp_path, "amazon", api)
+        project.export("1,Name,", "2,Odd,")
+        project.sync(1)
+        assert project.listed("rejected") == {"2": "rejected: the name is odd"}
+        assert "tells of a next page, which is not read" in project.listed("in-doubt")["1"]
 
 
 def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: str, api: BulkJobs) -> None:

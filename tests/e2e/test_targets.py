@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from unittest import mock
 import pytest
 from tests.e2e.order_depot import FAILED, HEADERS, LOOK_UP, REPEATED, Depot, depot, expected, some_orders
 from tests.e2e.warehouse import BREAK, FORWARD, Front
-from tests.partners.partner_server import Fault
+from tests.partners.partner_server import Fault, PartnerAnswer, PartnerRequest
 from tests.partners.plain_3pl_habits import Habits
 
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
+from crossdock.values import exact_json
 
 pytestmark = pytest.mark.usefixtures("soon_probing")
 
@@ -262,6 +264,72 @@ def test_a_cancellation_that_does_not_arrive_is_a_dead_letter(tmp_path: Path) ->
         plain.configure()
         assert plain.run("records", "replay", "wms.orders", "SO-001").exit_code == 0
         assert plain.held() == expected(orders)
+
+
+@pytest.mark.parametrize("told", ["cancelled is false", "shows a record that is not deleted"])
+def test_a_cancellation_that_only_seems_to_be_accepted_is_a_dead_letter(
+    tmp_path: Path, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The 3PL answers 200 and does not cancel: the order is looked up, and counts as there."""
+    orders = some_orders(3)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP}) as plain:
+        plain.export(orders)
+        plain.sync()
+        answer = plain.partner.answer
+
+        def kept(request: PartnerRequest) -> PartnerAnswer:
+            if not request.path.endswith("/cancel"):
+                return answer(request)
+            return answer(replace(request, method="GET", path=request.path.removesuffix("/cancel")))
+
+        def ignored(request: PartnerRequest) -> PartnerAnswer:
+            return PartnerAnswer(200, {"cancelled": False}) if request.path.endswith("/cancel") else answer(request)
+
+        monkeypatch.setattr(plain.partner, "answer", ignored if told.startswith("cancelled") else kept)
+        del orders["SO-001"]
+        plain.export(orders)
+        assert plain.sync(exit_code=1)["open"]["rejected"] == 1
+        (listed,) = json.loads(plain.run("records", "list", "--json").stdout)
+        assert f"answered success, but {told}" in listed["why"]
+
+
+def test_an_order_that_gets_another_name_is_created_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 3PL writes names in upper case, so that no look-up finds them: the create is in doubt, and not repeated."""
+    orders = some_orders(2)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP}) as plain:
+        answer = plain.partner.answer
+
+        def in_upper_case(request: PartnerRequest) -> PartnerAnswer:
+            if request.method == "POST":
+                body = {**request.json(), "reference": request.json()["reference"].upper()}
+                request = replace(request, body=exact_json.dumps(body))
+            return answer(request)
+
+        monkeypatch.setattr(plain.partner, "answer", in_upper_case)
+        plain.export(orders)
+        for _ in range(2):
+            plain.sync(exit_code=1)
+        assert plain.created() == Counter({f"WMS:{key}": 1 for key in orders})
+        listed = json.loads(plain.run("records", "list", "--state", "in-doubt", "--json").stdout)
+        assert {each["key"] for each in listed} == {*orders}
+
+
+def test_an_ignored_change_is_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 3PL answers 200 with the order as it was, and a look-up shows the same."""
+    orders = some_orders(3)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP}) as plain:
+        plain.export(orders)
+        plain.sync()
+        answer = plain.partner.answer
+
+        def ignored(request: PartnerRequest) -> PartnerAnswer:
+            return answer(replace(request, method="GET") if request.method == "PATCH" else request)
+
+        monkeypatch.setattr(plain.partner, "answer", ignored)
+        plain.export({**orders, "SO-001": [("0018", "3", "1.5")]})
+        assert plain.sync(exit_code=1)["open"]["rejected"] == 1
+        (listed,) = json.loads(plain.run("records", "list", "--json").stdout)
+        assert "answered success, but shows the old value of lines" in listed["why"]
 
 
 def test_an_order_that_comes_back_is_created_anew_or_refused(tmp_path: Path) -> None:

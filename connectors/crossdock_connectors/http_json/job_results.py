@@ -10,9 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.errors import RefusedError
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
+from crossdock.reading.sources.signs_of_unread_records import signs_of_empty_list
 from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, UnpackedStream
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
-from crossdock.targets import ExpectedRecord, Outcome
+from crossdock.targets import Answer, ExpectedRecord, Outcome, body_of
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer, unescaped_pointer_part
 from crossdock_connectors.http_json.job_settings import JobResults
@@ -34,6 +36,13 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     for row in filter(counts, _rows(_unpacked(content, most), each)):
         reason = next(filter(None, (_refusal_text(find_at_pointer(row, place)) for place in each.reason)), "")
         yield _key_of_result(row, each), each.refused or bool(reason), reason
+
+
+def sign_of_next_page(answer: Answer, each: JobResults) -> str | None:
+    """Return what in an *answer* with results tells of a next page of them, or None."""
+    body = body_of(answer) if each.format == "json" else None
+    read = ApiAnswer("", body, answer.status, answer.headers)
+    return signs_of_empty_list(read, each.records).sign_of_next_page
 
 
 def _key_of_result(row: Any, each: JobResults) -> str | None:

@@ -35,7 +35,7 @@ from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
-from crossdock_connectors.http_json.job_results import JobOutcomes, Result, results_in
+from crossdock_connectors.http_json.job_results import JobOutcomes, Result, results_in, sign_of_next_page
 from crossdock_connectors.http_json.job_settings import (
     NAME,
     BulkJob,
@@ -170,27 +170,29 @@ class _JobExchange:
         return state, said if isinstance(said, str) and said else "without a reason"
 
     def _read_results(self, message: str, *, has_failed: bool) -> Answer:
-        results, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
+        results, is_whole, unread = dict[str, list[Result]](by_name=[], by_place=[]), True, ""
         for number, each in enumerate(self._config.results):
-            content = self._fetch_results(each, f"results.{number}")
-            if content is None:
+            answer = self._fetch_results(each, f"results.{number}")
+            if answer is None:
                 is_whole = False
                 continue
             try:
-                found = list(results_in(content, each, self._target.api.max_answer_bytes))
+                found = list(results_in(answer.body, each, self._target.api.max_answer_bytes))
             except RefusedError as error:
                 where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
                 raise RefusedError(error.message, where=where, hint=hint, code=error.code) from None
             results["by_name" if each.record is not None else "by_place"] += found
+            if (sign := sign_of_next_page(answer, each)) is not None:
+                unread = f"; in the answer with results, {sign}, which is not read"
         failure = f"the job failed: {message}" if has_failed else ""
         facts = {
-            "accepts_others": self._config.others == "accepted" and is_whole and not has_failed,
-            "message": failure or "the results of the job do not name it",
+            "accepts_others": self._config.others == "accepted" and is_whole and not has_failed and not unread,
+            "message": failure or f"the results of the job do not name it{unread}",
             "failure": failure,
         }
         return Answer(200, {}, exact_json.dumps({**results, **facts}))
 
-    def _fetch_results(self, each: JobResults, what: str) -> bytes | None:
+    def _fetch_results(self, each: JobResults, what: str) -> Answer | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
         for place, request in enumerate(each.prepare):
             if self._lacks_kept_value(request):
@@ -201,7 +203,7 @@ class _JobExchange:
         answer = self._send_or_fetch_file(each, "GET", what)
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
-        return answer.body
+        return answer
 
     def _lacks_kept_value(self, request: ConfigModel) -> bool:
         """Return whether no answer gave a value that *request* uses."""

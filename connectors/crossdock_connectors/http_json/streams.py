@@ -65,6 +65,8 @@ _NOT_DELETED = (
     "the record does not count as deleted; if this is not an error, list the member under ignore in the pagination"
 )
 
+_NOT_THERE = "nothing counts as deleted; check the request in fetch, and whether the API is in order"
+_COMPARED = 3  # records, since one may have been deleted meanwhile
 _OTHERS = "check the request in fetch: an API that does not know a parameter ignores it"
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
@@ -284,6 +286,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
         other: ApiAnswer | None = None  # the latest with a record
+        missing = dict[str, list[tuple[str, ...]]]()  # by the path that was not found
+        error: NotFoundError | None = None
         assert fetch is not None
         for key in keys:
             named.setdefault(exact_json.dumps(self._fetch_request_of_key(fetch, key)).decode(), []).append(key)
@@ -293,8 +297,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             try:
                 answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
-            except NotFoundError:
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_counted_as_deleted(own))
+            except NotFoundError as found:
+                error = found
+                missing.setdefault(sent["path"], []).extend(own)
                 continue
             if sign := sign_of_incomplete_record(
                 answer, fetch.record, self._pagination.ignored_members_and_headers, other
@@ -308,6 +313,35 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 rows = self._fetched_rows(ctx, answer, fetch.record)
                 self._refuse_other_records(rows, fetch, own[0], answer)
                 yield rows
+        if error is not None and self.yields_deleted and other is None:
+            self._require_found_record(ctx, fetch, error)
+        for path, own in missing.items():
+            yield RawBatch.json([], source=path, key=self.key, deleted=self._keys_counted_as_deleted(own))
+
+    def _require_found_record(self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, error: NotFoundError) -> None:
+        """Refuse *error* as a sign of a deleted record if records that are listed are not found either."""
+        keys = self._some_listed_keys(ctx)
+        for key in keys:
+            if (sent := self._fetch_request_of_key(fetch, key)) is None:
+                return
+            try:
+                ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+            except NotFoundError:
+                continue
+            return
+        if keys:
+            message = f"{error.message}, and so it is for records that the list has"
+            raise RefusedError(message, where=error.where, hint=_NOT_THERE, code="answer_misplaced")
+
+    def _some_listed_keys(self, ctx: Context[HttpJsonSettings]) -> Sequence[tuple[str, ...]]:
+        """Return the keys of records of a first page that are not marked as deleted, as the API has them."""
+        asked = next(self._request_values_by_window(ctx, None), None)
+        if asked is None or self.own_keys is not None or self.columns.keys() & {*self.key}:
+            return ()
+        page = next(self.pages(ctx, asked[0]))
+        rows = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.used_columns)
+        kept = rows if self.deleted is None else rows.filter(~self.deleted.expression())
+        return kept.select(self.key).drop_nulls().unique(maintain_order=True).head(_COMPARED).rows()
 
     def _refuse_other_records(
         self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer

@@ -24,7 +24,7 @@ from crossdock.reading.sources.list_evidence import DoubtfulListError, Incomplet
 from crossdock.runs.checked_batches import existing_batches
 from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
-from crossdock.state import Intent, State, Wait
+from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
@@ -35,6 +35,9 @@ _HINT = (
 )
 _CHANGED = "the list changed while it was read (read again, it {}), so that records may have been passed over"
 _OTHERS = "all others are delivered, nothing counts as gone, and the next run reads the list again"
+_SHOWN = 5  # keys
+_KEYS = {KEY_HASH: pl.UInt128, KEY: pl.String}
+_SEND_AGAIN = "declare reread, or send each with 'crossdock sync STREAM --key KEY', which needs fetch"
 _CUT = "what was read is delivered, and nothing counts as gone"
 
 
@@ -259,6 +262,7 @@ class GoneRecords:
         gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts
+            self._warn_of_removed_records(tx, keys, waiting)
         facts = SnapshotFacts(
             listed.source,
             listed.rows,
@@ -270,6 +274,23 @@ class GoneRecords:
             name="list of existing records",
         )
         return decide_missing(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+
+    def _warn_of_removed_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
+        """Warn of records that were removed, and exist again, although no list of changes has shown them."""
+        removed = pl.DataFrame(tx.snapshots.removed_keys(self._bound.scope), schema=_KEYS, orient="row")
+        letters = [each.key_hash for each in tx.dead_letters.facts_of_stream(self._bound.name)]
+        is_open = pl.Series([*letters, *(each.identity.key_hash for each in waiting)], dtype=pl.UInt128)
+        there = removed.join(listed, on=KEY_HASH, how="semi").filter(~pl.col(KEY_HASH).is_in(is_open.implode()))
+        read = pl.concat([listed.clear(), *self._read])
+        again = there.join(read, on=KEY_HASH, how="anti")[KEY].sort().to_list()
+        if not again:
+            return
+        number = "1 record that was removed is" if len(again) == 1 else f"{len(again):,} records that were removed are"
+        text = (
+            f"{number} listed as existing again, and not as changed, so that nothing sends what was removed:"
+            f" {', '.join(again[:_SHOWN])}{' and others' if len(again) > _SHOWN else ''}; {_SEND_AGAIN}"
+        )
+        self._bound.context.run.warn(self._bound.name, text, code="removed_exists")
 
 
 def is_reading_due(last: datetime | None, every: str, now: datetime) -> bool:

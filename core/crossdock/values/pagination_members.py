@@ -39,6 +39,7 @@ _NONE = frozenset({"", "null", "none", "false", "0", "-1"})
 _YES, _NO = frozenset({"true", "yes", "y", "t"}), frozenset({"false", "no", "n", "f"})
 _OTHER = re.compile(r"[\W_]")
 _DIGITS = 18
+_GROUPED, _GROUP_MARKS = re.compile(r"[0-9]{1,3}([, '\u00a0\u202f][0-9]{3})+"), re.compile(r"[^0-9]")
 
 
 LINKS = frozenset({"link", "links"})
@@ -64,12 +65,16 @@ def is_envelope(name: str) -> bool:
 
 
 def whole_number(value: Any) -> int | None:
-    """Return *value* or its ``value`` as a whole number, increased by one with a ``relation`` of ``gte``, or None."""
+    """Return *value* or its ``value`` as a whole number, increased by one with a ``relation`` of ``gte``, or None.
+
+    The digits of a text may be in groups, as in ``1,002``.
+    """
     if isinstance(value, dict):
         number = whole_number(value.get("value"))
         return number if number is None else number + (value.get("relation") == "gte")
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
-        return int(value)
+    if isinstance(value, str):
+        digits = value if _GROUPED.fullmatch(value) is None else _GROUP_MARKS.sub("", value)
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -154,6 +154,33 @@ def test_a_record_that_is_not_there(status: int, stream: dict[str, Any], is_name
     assert found.deleted == ({("9",)} if is_named else set())
 
 
+@pytest.mark.parametrize(
+    ("found", "stream", "is_deleted"),
+    [
+        ([1, 2], {}, True),
+        ([2], {}, True),
+        ([], {}, False),
+        ([], {"deleted": {"field": "sku", "starts_with": "00"}}, True),
+    ],
+    ids=str,
+)
+def test_a_record_counts_as_deleted_if_another_one_is_found(
+    *, found: list[int], stream: dict[str, Any], is_deleted: bool
+) -> None:
+    """A gateway or a wrong path does not find records that the list has, unless they are marked as deleted."""
+
+    def answer(request: httpx.Request) -> Any:
+        name = request.url.path.removeprefix("/api/items")
+        is_found = not name or name in {f"/{number}" for number in found}
+        return answered(request) if is_found else httpx.Response(404, text="default backend - 404")
+
+    if is_deleted:
+        assert fetched(Api(answer), ["9"], **MARKED | stream).deleted == {("9",)}
+    else:
+        with pytest.raises(RefusedError, match="HTTP 404: default backend - 404, and so it is for records that the"):
+            fetched(Api(answer), ["9"], **MARKED | stream)
+
+
 def test_a_failing_api_deletes_nothing() -> None:
     """Only 404 and 410 mean that a record is not there."""
     with pytest.raises(RemoteError, match="HTTP 400"):

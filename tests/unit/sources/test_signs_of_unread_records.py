@@ -134,6 +134,7 @@ def read(
         (({"items": ITEMS}, {"X-Pagination-Total": "9"}), "x-pagination-total is 9"),
         (({"items": ITEMS}, {"X-Paging-TotalRecordCount": "9"}), "x-paging-totalrecordcount is 9"),
         (({"items": ITEMS}, {"X-Total-Items": "9"}), "x-total-items is 9"),
+        ({"items": ITEMS, "total": "1,002"}, "/total is 1,002"),
         (({"items": ITEMS}, {"Continuation-Token": "abc"}), "continuation-token tells"),
         (({"items": ITEMS}, {"X-Has-Next-Page": "true"}), "x-has-next-page tells"),
         (({"items": ITEMS}, {"X-Next-Page-Token": "abc"}), "x-next-page-token tells"),

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
@@ -23,7 +24,7 @@ from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets import answer_outcomes
-from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members
@@ -516,6 +517,49 @@ def test_a_word_of_failure_without_the_record_is_no_success(word: dict[str, Any]
 def test_the_text_where_an_answer_reports_an_error_is_shown(beside: dict[str, Any], shown: str) -> None:
     """Also beside a record. A word says less than a text beside it, and without a text, its place is named."""
     assert created({"order": ORDER} | beside, WRAPPED).message == f"answered success with an error: {shown}"
+
+
+@pytest.mark.parametrize(
+    ("body", "deletes", "kind"),
+    [
+        ({"modifiedCount": 0, "matchedCount": 1}, False, "in_doubt"),
+        ({"id": 7, "updated": False}, False, "in_doubt"),
+        ({"id": 7, "externalId": "wms:1", "updated": False}, False, "delivered"),
+        ({"id": 7, "deleted": False}, False, "delivered"),
+        ({"id": 7, "deleted": False}, True, "in_doubt"),
+        ({"affected_rows": 0}, True, "in_doubt"),
+        ({"affected_rows": 1}, True, "delivered"),
+        ({"updated": False}, True, "delivered"),
+        ({"status": "open"}, True, "in_doubt"),
+        ({"status": "cancelled", "deleted": False}, True, "delivered"),
+    ],
+)
+def test_a_success_that_tells_of_nothing_done_is_in_doubt(body: dict[str, Any], *, deletes: bool, kind: str) -> None:
+    """A change or delete that the answer denies is looked up; members of a record that is shown are its own."""
+    shape = RecordShape(deleted=Filter(field="status", equals="cancelled"))
+    written = ExpectedRecord("/v1/things/7", target_id="7", name="wms:1", deletes=deletes)
+    told = Answer(200, {}, exact_json.dumps(body))
+    assert answer_outcomes.outcome_of_write(told, written, shape).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [
+        ({"note": "old"}, "in_doubt"),
+        ({"note": "new"}, "delivered"),
+        ({"note": "NEW"}, "delivered"),
+        ({}, "delivered"),
+        ({"place": {"city": "A"}}, "in_doubt"),
+        ({"place": {"city": "A", "code": "1"}}, "delivered"),
+    ],
+    ids=str,
+)
+def test_a_success_that_shows_the_old_value_is_in_doubt(shown: dict[str, Any], kind: str) -> None:
+    """A value in another form, or none, says nothing."""
+    changes = {"note": ("old", "new"), "place": ({"city": "A"}, {"city": "A", "code": "1"})}
+    written = ExpectedRecord("/v1/things/7", target_id="7", name="wms:1", changes=changes)
+    told = Answer(200, {}, exact_json.dumps({"id": 7, "externalId": "wms:1", **shown}))
+    assert answer_outcomes.outcome_of_write(told, written).kind == kind
 
 
 def test_several_results_are_no_success_of_one() -> None:

@@ -53,6 +53,7 @@ _MORE = (
     "check how the API splits the list into pages, and declare it; what was read is delivered, and nothing counts as"
     " gone. If what is named here means something else, add it to 'ignore' of the pagination"
 )
+_NO_CONTENT = 204
 _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     202: "is not ready: the API has only accepted the request",
     207: "has several answers, of which some may be errors",
@@ -304,7 +305,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
             request, page = self._request_list_page(request, smaller, read.sent)
             if page.status in request.ends:
-                if page.status not in AT_FIRST and not is_over:
+                is_said = page.status == _NO_CONTENT or (page.status in AT_FIRST and before is None)
+                if not (is_said or is_over):
                     self._check_end_status(request, page, before, read)
                 _check_no_next_page(before, read)
                 return None
@@ -341,6 +343,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if before is None:
             message = f"responded with HTTP {page.status} in place of the first page"
             raise RemoteError(message, where=page.address, code="list_unavailable")
+        if page.status in AT_FIRST:
+            raise _doubtful_list_error(
+                f"HTTP {page.status} says that a page is unchanged, and not that it is the last one", page
+            )
         if read.cap is not None and read.evidence is not None and read.latest is not None:
             _, again = self._request_list_page(read.latest, lambda _: None, read.sent)
             _, after = self._request_list_page(request, lambda _: None, read.sent)

@@ -69,3 +69,11 @@ class SnapshotHistory:
         """Count the records of *scope* at the target that no removal has archived."""
         query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
+
+    def removed_keys(self, scope: Scope) -> list[tuple[int, str]]:
+        """Return key hash and key of the records of *scope* that a removal has archived or deleted."""
+        query = select(bindings.c.key_hash, bindings.c.key)
+        found = self._connection.execute(
+            query.where(in_scope(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
+        )
+        return [(key_hash, key) for key_hash, key in found]

@@ -149,6 +149,15 @@ def payload_after(intent: Intent) -> dict[str, Any]:
     return payload
 
 
+def changed_values(intent: Intent, target: Target) -> dict[str, tuple[Any, Any]]:
+    """Return the old and the new value of each member that an update changes, and that answers show as it was sent."""
+    if intent.operation != "update" or not intent.before:
+        return {}
+    kind = target.resources[intent.resource]
+    before, after = kind.comparable(intent.before), kind.comparable(payload_after(intent))
+    return {name: (before[name], each) for name, each in after.items() if name in before and before[name] != each}
+
+
 def payload_in_batch(intent: Intent) -> dict[str, Any]:
     """Return what a stored batch shows of an operation: what the target will hold, or of a delete what it holds."""
     return intent.before or {} if intent.operation == "delete" else payload_after(intent)

@@ -262,7 +262,8 @@ class OutcomePolicy:
             self._look_up_results.decide_without_look_up(task, conflict, decisions)
             return
         breaker = self._run.queue.circuit_breaker
-        if outcome.kind in {"unavailable", "in_doubt"}:
+        is_created = outcome.kind == "in_doubt" and outcome.target_id is not None and task.purpose == "send"
+        if outcome.kind in {"unavailable", "in_doubt"} and not is_created:
             if task.is_first:
                 breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
             self._retries.retry(task, outcome, decisions)
@@ -351,7 +352,7 @@ class OutcomePolicy:
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
             case "pending" if task.stored is not None:
                 self._ask_again_later(task, outcome, decisions)
-            case "pending":
+            case "pending" | "in_doubt":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
                 self._look_up_accepted(structs.replace(task, batch_size=1), decisions, settle_s)

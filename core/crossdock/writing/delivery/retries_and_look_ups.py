@@ -164,7 +164,10 @@ _CHANGED = Outcome(
     "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
 )
 
-_NOT_SEEN = "the target has only accepted the request, and does not show its effect yet; the next run looks again"
+_NOT_SEEN = (
+    "the target has accepted the request, and does not show its effect, or not under this name; the next run looks"
+    " again"
+)
 
 
 class LookUpResults:

@@ -23,7 +23,7 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Not
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope, StoredBatch
 from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import changed_values, payload_after
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
@@ -293,7 +293,13 @@ class Senders:
         return self._target.resources[intent.resource].endpoint.accepted
 
     def _expected_record(self, intent: Intent) -> ExpectedRecord:
-        return ExpectedRecord(intent.path, intent.target_id, self._external_id_after(intent))
+        return ExpectedRecord(
+            intent.path,
+            intent.target_id,
+            self._external_id_after(intent),
+            intent.operation == "delete",
+            changed_values(intent, self._target),
+        )
 
     def _expected_external_id(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""

@@ -104,6 +104,8 @@ def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *,
             namespace, _, key = owner = owners.setdefault(target_id, own)
             if owner != own:
                 intent.status = "in_doubt"
+                if intent.operation == "create":
+                    intent.http_status = ACCEPTED  # something was created: a second one must not be
                 message = f"the target answered with an id that belongs to another record, {namespace}:{key}"
                 tx.intents.store_attempt_results([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 

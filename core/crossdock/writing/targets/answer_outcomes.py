@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_id_members import NameMembers
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, retry_after_s
 from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
@@ -18,13 +20,25 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Exp
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_paths import MISSING, escaped_pointer_part, find_at_pointer, find_list_at_pointer, is_pointer
+from crossdock.values.json_paths import (
+    MISSING,
+    at_path,
+    escaped_pointer_part,
+    find_at_pointer,
+    find_list_at_pointer,
+    is_pointer,
+)
 from crossdock.values.records import Reason
+from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
 _MULTI_STATUS = 207  # RFC 4918, 11.1
 _NO_CONTENT = 204
+_NOTHING_DONE = {  # members of answers that tell of nothing done by 0 or false
+    "update": re.compile(r"(n|num|rows?)?(affected|matched|updated|modified|changed)(rows?|records?|items?|count)?"),
+    "delete": re.compile(r"(n|num|rows?)?(affected|matched|deleted|removed|cancell?ed)(rows?|records?|items?|count)?"),
+}
 _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
@@ -58,7 +72,8 @@ class Outcome:
             only removed records have the name; ``unavailable``, the answer shows nothing; ``rejected``; ``throttled``;
             ``unauthorized``. Other values are for the engine alone.
         retry_after_s: The pause that the server asks for; None if it does not.
-        target_id: The id of a delivered record, if the answer names it.
+        target_id: The id of a delivered record, if the answer names it; of a create in doubt, the id of what was
+            created under another name, so that it is looked up and never sent again.
         reason: Why a record is rejected; of one in doubt, why it is unless a look-up shows that it was written.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         changed_at: When the record was last changed, as the target states it; None if it does not.
@@ -109,11 +124,15 @@ class ExpectedRecord:
         path: The path of the request. The ``Location`` of a new record is directly below it.
         target_id: None if the target has not assigned one yet.
         name: Its external id at the target; None if it has none or it is unknown.
+        deletes: Whether the request deletes the record.
+        changes: Of an update, the old and the new value of each member that it changes, and that answers show as sent.
     """
 
     path: str = ""
     target_id: str | None = None
     name: str | None = None
+    deletes: bool = False
+    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +144,7 @@ class RecordShape:
         id_form: How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host.
         name: In a record, its external id.
         divided_name: How several members of a record hold it; `ApiTarget` sets it.
+        deleted: How a deleted record looks, as `TargetResource` declares it; `ApiTarget` sets it.
         record: In an answer about one record, that record.
         looked_up: The same in an answer to a look-up, if it is elsewhere than in an answer to a write.
         listed: In an answer to a look-up by external id, the list of records; an asterisk stands for each element of
@@ -150,6 +170,7 @@ class RecordShape:
     null_is_absent: bool = field(default=False, kw_only=True)
     no_content_is_absent: bool = field(default=False, kw_only=True)
     divided_name: NameMembers | None = field(default=None, kw_only=True)
+    deleted: Filter | None = field(default=None, kw_only=True)
     changed: str = "/updatedAt"
     ignored: frozenset[str] = frozenset()
 
@@ -369,7 +390,45 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
+    if (text := _text_of_nothing_done(body, record, subject, shape, judged=judged)) is not None:
+        return Outcome("in_doubt", f"answered success, but {text}", answer.status, reason="rejected")
     return _outcome_by_ids(answer, record, subject, shape)
+
+
+def _text_of_nothing_done(
+    body: Any, record: Any, subject: ExpectedRecord, shape: RecordShape, *, judged: bool
+) -> str | None:
+    """Return what in an answer of success to an update or delete says that nothing was done, or None."""
+    if subject.target_id is None:
+        return None
+    if subject.deletes and shape.deleted is not None and _has_any_member(record, shape.deleted):
+        return None if shape.deleted.json_predicate()(record) else "shows a record that is not deleted"
+    if (name := next((name for name in subject.changes if _shows_old_value(record, name, subject)), None)) is not None:
+        return f"shows the old value of {name}"
+    names = _NOTHING_DONE["delete" if subject.deletes else "update"]
+    is_own = not subject.deletes and shape.name_of(record) is not MISSING  # the members of a record that is shown
+    members = {} if judged or is_own else {**_as_object(record), **_as_object(body)}
+    told = (
+        name
+        for name, value in members.items()
+        if value in (False, 0) and names.fullmatch(re.sub(r"[\W_]", "", name).lower())
+    )
+    return next((f"{name} is {exact_json.dumps(members[name]).decode()}" for name in told), None)
+
+
+def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
+    old, new = subject.changes[name]
+    if not isinstance(record, dict) or name not in record:
+        return False
+    return has_wanted_members(record[name], old) and not has_wanted_members(record[name], new)
+
+
+def _has_any_member(record: Any, condition: Filter) -> bool:
+    return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
@@ -388,7 +447,8 @@ def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape:
             "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
         )
     if len(ids) > 1 or subject.name not in {None, _value_or_default(shape.name_of(record), subject.name)}:
-        return Outcome("in_doubt", "answered success for another record", answer.status)
+        created = min(ids) if subject.target_id is None else None
+        return Outcome("in_doubt", "answered success for another record", answer.status, target_id=created)
     return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
 
 

@@ -154,7 +154,7 @@ class ApiTarget(ConnectorTarget):
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
-        return replace(kind.shape, name=kind.name_pointer, divided_name=kind.divided_name)
+        return replace(kind.shape, name=kind.name_pointer, divided_name=kind.divided_name, deleted=kind.deleted)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         """Return the status, 400 to 599, that an answer of success stands for if its body says that the request failed:
